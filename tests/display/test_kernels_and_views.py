@@ -14,6 +14,7 @@ from manykernels.display import (
     MissingViewsDisplay,
 )
 from manykernels.display.base import norm_name, power_name, shown_names, weight_name
+from manykernels.gating import KernelRegions, Sigmoid
 from manykernels.kernels import Linear
 from tests.display.importances import IMPORTANCE
 from tests.estimators.registry import PAIRS, STACK, X, Y
@@ -81,7 +82,7 @@ def test_bad_alignments():
 def plane():
     x = np.random.default_rng(0).uniform(-1, 1, (60, 2))
     kernels = [("left", Linear()), ("right", Linear())]
-    options = {"C": 10.0, "early_stopping": False, "max_iter": 5, "tol": 0.1, "random_state": 0}
+    options = {"C": 10.0, "gating": Sigmoid(early_stopping=0, max_iter=5), "tol": 0.1}
     return x, LocalizedSVC(kernels, **options).fit(x, x[:, 1] > np.abs(x[:, 0]))
 
 
@@ -123,7 +124,7 @@ def test_of_many_kernels_those_that_count_most_have_maps():
 
 
 def test_regions_have_shares():
-    model = ConvexLocalizedSVC(PAIRS, regions=2, sharpness=4.0).fit(X, Y)
+    model = ConvexLocalizedSVC(PAIRS, regions=KernelRegions(2, sharpness=4.0)).fit(X, Y)
     display = GateDisplay.from_estimator(model, X)
     np.testing.assert_array_equal(display.gate, model.memberships(X))
     assert display.kernel_names == ["region 0", "region 1"]
@@ -131,7 +132,8 @@ def test_regions_have_shares():
 
 
 def test_a_gate_for_every_class():
-    options = {"multi_class": "separate", "early_stopping": False, "max_iter": 1, "tol": 1.0}
+    gate = Sigmoid(early_stopping=0, max_iter=1)
+    options = {"multi_class": "separate", "gating": gate, "tol": 1.0}
     model = LocalizedSVC(PAIRS, **options).fit(X, Y)
     display = GateDisplay.from_estimator(model, X, which=1)
     np.testing.assert_array_equal(display.gate, model.gate(X)[1])

@@ -8,6 +8,7 @@ from sklearn.svm import SVC
 from manykernels import MKFDA, MKFDACV, MKSVC, LocalizedSVC, MKRidgeCV
 from manykernels.display import ConvergenceDisplay, PathDisplay, ValidationDisplay
 from manykernels.display.base import spread
+from manykernels.gating import Sigmoid
 from manykernels.model_selection import lp_path
 from tests.estimators.registry import PAIRS, STACK, X, Y
 
@@ -216,7 +217,7 @@ def test_every_machine_has_a_line_and_no_gap_is_below_rounding():
 
 
 def test_a_gate_has_the_norm_of_its_gradient():
-    model = LocalizedSVC(PAIRS, early_stopping=False, max_iter=3, tol=0.1).fit(X, Y)
+    model = LocalizedSVC(PAIRS, gating=Sigmoid(early_stopping=0, max_iter=3), tol=0.1).fit(X, Y)
     display = ConvergenceDisplay.from_estimator(model, name="gate")
     (line,) = display.lines_["gate"]
     np.testing.assert_array_equal(line.get_ydata(), model.history_["gradient_norm"])

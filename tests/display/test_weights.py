@@ -10,6 +10,7 @@ from sklearn.svm import SVC
 from manykernels import MKFDA, MKSVC, ConvexLocalizedSVC, LocalizedSVC, MKRidge
 from manykernels.display import WeightsDisplay
 from manykernels.display.base import GREY
+from manykernels.gating import KernelRegions, Sigmoid
 from tests.display.importances import IMPORTANCE
 from tests.estimators.registry import PAIRS, X, Y
 
@@ -134,7 +135,7 @@ def test_rows_are_classes_targets_or_regions():
     assert WeightsDisplay.from_estimator(model).row_names == ["one", "three", "two"]
     ridge = MKRidge(PAIRS, multi_target="separate").fit(X, X[:, :2])
     assert WeightsDisplay.from_estimator(ridge).row_names == ["target 0", "target 1"]
-    options = {"regions": 2, "sharpness": 4.0, "multi_class": "separate"}
+    options = {"regions": KernelRegions(2, sharpness=4.0), "multi_class": "separate"}
     model = ConvexLocalizedSVC(PAIRS, **options).fit(X, Y)
     _, ax = plt.subplots()
     display = WeightsDisplay.from_estimator(model, which=2, ax=ax)
@@ -158,7 +159,7 @@ def test_estimators_without_weights_are_refused():
         WeightsDisplay.from_estimator(MKFDA())
     with pytest.raises(ValueError, match="SVC has no weights_: it learns no kernel weights"):
         WeightsDisplay.from_estimator(SVC().fit(X, Y))
-    gated = LocalizedSVC(PAIRS, early_stopping=False, max_iter=2, tol=1.0).fit(X, Y)
+    gated = LocalizedSVC(PAIRS, gating=Sigmoid(early_stopping=0, max_iter=2), tol=1.0).fit(X, Y)
     with pytest.raises(ValueError, match="use GateDisplay"):
         WeightsDisplay.from_estimator(gated)
 

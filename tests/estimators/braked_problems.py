@@ -15,6 +15,7 @@ from manykernels import (
     MKOneClassSVM,
 )
 from manykernels.kernels import RBF, Linear
+from tests.estimators.registry import made
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (90, 2))
@@ -46,7 +47,7 @@ JUDGED = pytest.mark.parametrize("twin", [name for name in TWINS if name != "one
 
 def localized(twin, kernels=PAIRS, **params):
     kind, _, own, y = TWINS[twin]
-    return kind(kernels, **{"random_state": 0, **own, **params}).fit(X, y)
+    return made(kind, kernels, **{**own, **params}).fit(X, y)
 
 
 def plain(twin, kernels=PAIRS):

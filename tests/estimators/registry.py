@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -28,10 +29,29 @@ from manykernels.baselines import (
     PolynomialCombination,
     Product,
 )
-from manykernels.gating import KernelComponents
+from manykernels.gating import GivenRegions, KernelComponents
+from manykernels.gating.gates import as_gate
+from manykernels.gating.regions import as_regions
 from manykernels.kernels import RBF, Kernel, Linear, Precomputed
 
 # -- entries ---------------------------------------------------------------------------------
+
+
+def nested(kind, params):
+    """Parameters of an estimator, with those that it does not have set in its gate or regions."""
+    names = inspect.signature(kind).parameters
+    inner = {name: value for name, value in params.items() if name not in names}
+    outer = {name: value for name, value in params.items() if name in names}
+    for holder, made in (("gating", as_gate), ("regions", as_regions)):
+        if inner and holder in names:
+            held = clone(made(outer.get(holder, getattr(kind(), holder))))
+            return {**outer, holder: held.set_params(**inner)}
+    return params
+
+
+def made(kind, kernels=None, **params):
+    """An estimator with parameters of its gate or regions among its own, see `nested`."""
+    return kind(kernels, **nested(kind, params))
 
 
 @dataclass(frozen=True)
@@ -62,7 +82,7 @@ class Entry:
         return f"{self.name}, {self.variant}" if self.variant else self.name
 
     def make(self, kernels=None, **params):
-        return self.kind(kernels, **{**self.options, **params})
+        return made(self.kind, kernels, **{**self.options, **params})
 
     def fit(self, form=None, sample_weight=None, **params):
         """A model of the shared samples, by default of their table."""
@@ -107,7 +127,7 @@ class Entry:
     @property
     def looks_at_kernels(self):
         """Whether it has a gate on components of the kernels, the default."""
-        return self.localized and "gating_features" not in self.options
+        return self.localized and "features" not in self.options
 
     local = property(lambda self: self.localized or self.regional)
     discriminant = property(lambda self: "FDA" in self.name)
@@ -141,26 +161,25 @@ class Entry:
 
 GRID = {"ps": [1, 2], "regs": [1.0]}
 MACHINE_GRID = {"ps": [1, 2], "Cs": [1.0]}
-# Gates have random starts.
-GATED = {"random_state": 0}
 # Without samples that are held out, where a variant is not about these.
-UNJUDGED = {**GATED, "early_stopping": False}
+UNJUDGED = {"early_stopping": 0}
 # The method of Gönen & Alpaydın (2013).
 PAPER = {
     **UNJUDGED,
     "gating": "softmax",
-    "gating_features": slice(None),
+    "features": slice(None),
     "normalize": "spherical",
     "penalty": 0.0,
     "quasi_newton": False,
     "tol": 1e-2,
 }
 
-REGION_GRID = {"regions": [1, 2], "sharpnesses": [2.0], "ps": [2], "Cs": [1.0], "cv": 2}
-GATED_GRID = {"ps": [2], "Cs": [1.0], "penalties": [np.inf, 0.1], "cv": 2, "random_state": 0}
+REGION_GRID = {"regions": [1, 2], "sharpness": [2.0], "ps": [2], "Cs": [1.0], "cv": 2}
+GATED_GRID = {"ps": [2], "Cs": [1.0], "penalty": [np.inf, 0.1], "cv": 2}
 
 # Regions whose sharpness is given: to choose it takes twelve more fits.
 SHARP = {"sharpness": 1.0}
+TWO_CLUSTERS = GivenRegions(KMeans(2, random_state=0))
 
 ENTRIES = [
     Entry(mk.MKFDA, "three"),
@@ -189,19 +208,19 @@ ENTRIES = [
     Entry(mk.MKRidgeCV, "several", {**GRID, "multi_target": "separate"}, "separate"),
     Entry(mk.MKSVRCV, "values", {**MACHINE_GRID, "epsilons": [0.1], "cv": 2}),
     Entry(mk.MKOneClassSVM, "none", {"nu": 0.3}),
-    Entry(mk.LocalizedSVC, "three", GATED),
+    Entry(mk.LocalizedSVC, "three"),
     Entry(mk.LocalizedSVC, "two", PAPER, "paper"),
     Entry(mk.LocalizedSVC, "three", {**UNJUDGED, "multi_class": "separate"}, "separate"),
     Entry(mk.LocalizedSVC, "three", {**PAPER, "multi_class": "single"}, "single"),
     Entry(mk.LocalizedSVC, "three", {**UNJUDGED, "gating": "cluster"}, "cluster"),
     Entry(mk.LocalizedSVC, "two", {**UNJUDGED, "gating": "instance"}, "instance"),
-    Entry(mk.LocalizedSVR, "values", GATED),
+    Entry(mk.LocalizedSVR, "values"),
     Entry(mk.LocalizedSVCCV, "three", GATED_GRID),
     Entry(mk.LocalizedSVRCV, "values", {**GATED_GRID, "epsilons": [0.1]}),
-    Entry(mk.LocalizedOneClassSVM, "none", {**GATED, "nu": 0.3}),
-    Entry(mk.LocalizedFDA, "three", GATED),
+    Entry(mk.LocalizedOneClassSVM, "none", {"nu": 0.3}),
+    Entry(mk.LocalizedFDA, "three"),
     Entry(mk.ConvexLocalizedSVC, "three", SHARP),
-    Entry(mk.ConvexLocalizedSVC, "two", {"p": 1, "regions": KMeans(2, random_state=0)}, "given"),
+    Entry(mk.ConvexLocalizedSVC, "two", {"p": 1, "regions": TWO_CLUSTERS}, "given"),
     Entry(mk.ConvexLocalizedSVC, "three", {**SHARP, "multi_class": "separate"}, "separate"),
     Entry(mk.ConvexLocalizedSVC, "three", {}, "chosen"),
     Entry(mk.ConvexLocalizedSVR, "values", SHARP),
@@ -337,9 +356,9 @@ class Form(NamedTuple):
         An array has no features (for a gate, regions), nor self-similarities of new samples.
         """
         if entry.looks_at_kernels:
-            return {"gating_features": KernelComponents()} if self.pairwise else {}
+            return {"features": KernelComponents()} if self.pairwise else {}
         if entry.localized and self.name == "array":
-            return {"gating_features": "kernel0", "normalize": "multiplicative"}
+            return {"features": "kernel0", "normalize": "multiplicative"}
         if entry.regional and not entry.finds_regions and self.name == "array":
             return {"regions": 2}
         return {}

@@ -9,6 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKFDA, MKSVC, MKSVR, ConvexLocalizedSVR, KernelStack, MKRidge, Nystrom
+from manykernels.gating import KernelRegions
 from manykernels.kernels import RBF, Linear, rbf_grid
 from tests.losses.test_certificate import indefinite_pair
 from tests.problems import slow
@@ -222,7 +223,7 @@ def test_predictions_of_regions_far_from_zero(offset):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1]
-    model = ConvexLocalizedSVR(PAIR, regions=3, sharpness=8.0, C=10.0, tol=1e-2)
+    model = ConvexLocalizedSVR(PAIR, regions=KernelRegions(3, sharpness=8.0), C=10.0, tol=1e-2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X + offset, y)

@@ -10,11 +10,12 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import make_scorer, mean_absolute_error, mean_squared_error
 
 from manykernels import MKFDACV, rbf_grid
+from manykernels.estimators.held_out import HeldOutValues, SplitOutputs
 from manykernels.estimators.inputs import targeted_rows
-from manykernels.estimators.kernel_data import HeldOutValues, SplitOutputs, TargetedKernels
-from manykernels.estimators.search import Choice, Grid, ValueSplits, cv_results
+from manykernels.estimators.search import Choice, Grid, Splits, cv_results
 from manykernels.gating.descent import HeldOutLosses
 from manykernels.kernels import KernelStack
+from manykernels.kernels.samples import Samples
 from manykernels.losses.base import Certificate
 from manykernels.solvers.path import GridRecord
 
@@ -34,7 +35,13 @@ def chosen(scores, grid=GRID, second=None, **options):
     asked = SimpleNamespace(
         **{"scoring": None, "one_standard_error": False, "tol": 1e-4, **options}
     )
-    return Choice.of(asked, grid, np.asarray(scores, float), solved(grid, len(scores)), second)
+    held_out = SimpleNamespace(
+        scores=lambda scorer: np.asarray(scores, float),
+        records=solved(grid, len(scores)),
+        losses_at=lambda at: SimpleNamespace(loss=second(at)),
+        loss_breaks_ties=second is not None,
+    )
+    return Choice.of(asked, grid, held_out, None)
 
 
 # -- the choice ------------------------------------------------------------------------------
@@ -134,8 +141,8 @@ def splits_of(X, y, cv=None, sample_weight=None):
     model = MKFDACV(cv=cv)
     rows = targeted_rows(model, X, y, sample_weight)
     stack, source = rows.data.compute(rows.counts, True, None)
-    samples = TargetedKernels(stack, rows.targets, rows.counts, rows.groups)
-    return ValueSplits(model, rows, source, samples).parts(y)
+    samples = Samples(stack, rows.targets, None, rows.counts, rows.counts, rows.groups)
+    return [split.parts() for split in Splits(model, rows, source, samples).of(y)]
 
 
 def targets_of_folds(X, y, **options):
@@ -210,14 +217,14 @@ def test_any_scorer_judges_values(targets):
     rng = np.random.default_rng(1)
     stack = rbf_grid([1.0]).fit(X)(X)
     tests = [
-        TargetedKernels(stack, rng.normal(size=targets), rng.uniform(1, 2, 9)) for _ in range(2)
+        Samples(stack, rng.normal(size=targets), counts=rng.uniform(1, 2, 9)) for _ in range(2)
     ]
     parts = [SplitOutputs.unsolved((2, 3), targets) for _ in tests]
     certificate = Certificate(1.0, 1.0, 0.0, 1e-4)
     for k, at in [(0, (0, 0)), (1, (0, 0)), (0, (1, 2))]:
         progress = parts[k].note(at, GRID.at(at), rng.normal(size=targets), certificate, 2)
         assert progress.iteration == parts[k].record.n_solved
-    scores = HeldOutValues(parts, tests).judged_by(make_scorer(mean_absolute_error))
+    scores = HeldOutValues(parts, tests).scores(make_scorer(mean_absolute_error))
     for k in range(2):
         expected = mean_absolute_error(
             tests[k].targets, parts[k].outputs[0, 0], sample_weight=tests[k].counts
@@ -236,9 +243,13 @@ def chosen_penalty(scores, losses):
     record = GridRecord(np.zeros((1, 3)), np.ones((1, 3), int), np.ones((1, 3), bool), [])
     estimator = SimpleNamespace(tol=1e-3, scoring=None, one_standard_error=False)
     judged = [HeldOutLosses(np.array(own, dtype=float), np.zeros(len(own))) for own in losses]
-    choice = Choice.of(
-        estimator, grid, table, [record] * len(table), judged=lambda at: judged[at[-1]]
+    held_out = SimpleNamespace(
+        scores=lambda scorer: table,
+        records=[record] * len(table),
+        losses_at=lambda at: judged[at[-1]],
+        loss_breaks_ties=False,
     )
+    choice = Choice.of(estimator, grid, held_out, None)
     return choice.params["penalty"]
 
 
@@ -268,11 +279,11 @@ def test_losses_of_held_out_samples(weighted):
     rng = np.random.default_rng(0)
     stack = KernelStack.from_arrays(np.zeros((1, 9, 3)))
     counts = [rng.uniform(1, 2, 9) if weighted else None for _ in range(2)]
-    tests = [TargetedKernels(stack, rng.normal(size=9), own) for own in counts]
+    tests = [Samples(stack, rng.normal(size=9), counts=own) for own in counts]
     parts = [SplitOutputs.unsolved((1,), (9,)) for _ in tests]
     for part in parts:
         part.outputs[0] = rng.normal(size=9)
-    judged = HeldOutValues(parts, tests).judged_at((0,))
+    judged = HeldOutValues(parts, tests).losses_at((0,))
     expected = mean_squared_error(
         np.concatenate([test.targets for test in tests]),
         np.concatenate([part.outputs[0] for part in parts]),

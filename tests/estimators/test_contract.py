@@ -9,7 +9,8 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from manykernels import MKFDA, MKFDACV, baselines, estimators
+from manykernels import MKFDA, MKFDACV, MKSVC, MKRidge, baselines, estimators
+from manykernels.kernels import kernels_for
 from tests.estimators.registry import (
     ONE_OF_EACH,
     PAIRS,
@@ -64,12 +65,12 @@ def test_a_certificate_says_what_is_known(entry):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@those(lambda entry: "max_iter" in entry.parameters and not entry.chooses)
+@those(lambda entry: (entry.localized or "max_iter" in entry.parameters) and not entry.chooses)
 def test_a_certificate_of_a_fit_that_ends_early(entry):
     options = {"p": 1.1} if entry.has_p else {}
     if entry.localized:
         # Else held-out samples say that it has ended where it should.
-        options = {"early_stopping": False}
+        options = {"early_stopping": 0}
     finished = entry.fit(**options).certificate_
     model = entry.fit(max_iter=1, tol=1e-9, **options)
     assert model.certificate_.converged is False
@@ -191,3 +192,17 @@ def test_no_estimator_is_another():
     kinds = [entry.kind for entry in ONE_OF_EACH]
     assert {(a, b) for a in kinds for b in kinds if a is not b and issubclass(a, b)} == set()
     assert not isinstance(MKFDACV(), MKFDA)
+
+
+@pytest.mark.parametrize("model", [MKFDA(), MKRidge(), MKSVC()], ids=lambda m: type(m).__name__)
+def test_kernels_are_made_once_per_fit(model, monkeypatch):
+    calls = []
+
+    def counted(*args, **options):
+        calls.append(args)
+        return kernels_for(*args, **options)
+
+    monkeypatch.setattr("manykernels.estimators.inputs.kernels_for", counted)
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    model.fit(X, (X[:, 0] > 0).astype(int))
+    assert len(calls) == 1

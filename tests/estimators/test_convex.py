@@ -21,11 +21,10 @@ from manykernels import (
     KernelStack,
     Views,
 )
-from manykernels.gating import KernelRegions
-from manykernels.gating.regions import GivenRegions
+from manykernels.gating import GivenRegions, KernelRegions
 from manykernels.kernels import RBF, Linear, Polynomial
 from tests.estimators import registry
-from tests.estimators.registry import COMPARED, PAIRS, STACK, TEST_STACK, X_TEST, Noted, X, Y
+from tests.estimators.registry import COMPARED, PAIRS, STACK, TEST_STACK, X_TEST, Noted, X, Y, made
 from tests.problems import slow
 
 VALUES = registry.SHARED_TARGETS["values"]
@@ -64,8 +63,8 @@ def sided(n, seed=0):
 def test_one_region_is_plain_weights(pair, p, normalize):
     kind, plain, y = PAIRED[pair]
     options = {"p": p, "normalize": normalize, "tol": 1e-8}
-    expected = plain(PAIRS, **options).fit(X, y)
-    model = kind(PAIRS, regions=1, **options).fit(X, y)
+    expected = made(plain, PAIRS, **options).fit(X, y)
+    model = made(kind, PAIRS, regions=1, **options).fit(X, y)
     assert model.weights_.shape == (1, 3)
     assert_allclose(model.weights_[0], expected.weights_, rtol=1e-6, atol=1e-8)
     assert_allclose(scores(model), scores(expected), rtol=1e-6, atol=1e-8)
@@ -79,7 +78,7 @@ def test_one_region_is_plain_weights(pair, p, normalize):
 def test_no_sharpness_is_plain_weights_too(pair, p):
     kind, plain, y = PAIRED[pair]
     expected = plain(PAIRS, p=p, tol=1e-10).fit(X, y)
-    model = kind(PAIRS, sharpness=0.0, p=p, tol=1e-10).fit(X, y)
+    model = made(kind, PAIRS, sharpness=0.0, p=p, tol=1e-10).fit(X, y)
     assert model.certificate_.primal == pytest.approx(expected.certificate_.primal, rel=1e-8)
     assert_allclose(scores(model), scores(expected), rtol=1e-4, atol=1e-4)
 
@@ -88,8 +87,8 @@ def test_no_sharpness_is_plain_weights_too(pair, p):
 def test_other_orders_of_kernels_are_other_orders_of_columns(pair):
     kind, _, y = PAIRED[pair]
     options = {"p": 1.5, "sharpness": 4.0, "tol": 1e-8}
-    model = kind(PAIRS, **options).fit(X, y)
-    turned = kind(PAIRS[::-1], **options).fit(X, y)
+    model = made(kind, PAIRS, **options).fit(X, y)
+    turned = made(kind, PAIRS[::-1], **options).fit(X, y)
     assert turned.kernel_names_ == model.kernel_names_[::-1]
     assert_allclose(turned.weights_[:, ::-1], model.weights_, rtol=1e-3, atol=1e-4)
     assert_allclose(scores(turned), scores(model), rtol=1e-3, atol=1e-4)
@@ -97,12 +96,16 @@ def test_other_orders_of_kernels_are_other_orders_of_columns(pair):
 
 @pytest.mark.parametrize("normalize", [NORMALIZATIONS[0], *slow(*NORMALIZATIONS[1:])])
 @pytest.mark.parametrize(
-    ("regions", "multi_class"), [(3, "separate"), (GaussianMixture(2, random_state=0), "shared")]
+    ("regions", "multi_class"),
+    [
+        (KernelRegions(3, sharpness=3.0), "separate"),
+        (GivenRegions(GaussianMixture(2, random_state=0)), "shared"),
+    ],
 )
 def test_outputs_by_hand(normalize, regions, multi_class):
     """The sum over regions, kernels and support vectors, with shares as they are reported."""
     options = {"normalize": normalize, "regions": regions, "multi_class": multi_class}
-    model = ConvexLocalizedSVC(PAIRS, sharpness=3.0, **options).fit(X, Y)
+    model = ConvexLocalizedSVC(PAIRS, **options).fit(X, Y)
     fitted = model.union_
     kernels, block = fitted(X), fitted(X_TEST, X)
     scales = np.ones(3)
@@ -131,13 +134,18 @@ def test_outputs_by_hand(normalize, regions, multi_class):
 def test_regions_help_where_kernels_matter_in_different_places(kind):
     train, test = sided(300), sided(1000, seed=1)
     kernels = [("a", RBF(1.0).on([1])), ("b", RBF(1.0).on([2])), ("place", RBF(0.3).on([0]))]
-    local = kind(kernels, regions=2, sharpness=8.0, p=1).fit(*train)
+    local = made(kind, kernels, regions=2, sharpness=8.0, p=1).fit(*train)
     plain = {ConvexLocalizedSVC: MKSVC, ConvexLocalizedFDA: MKFDA}[kind](kernels, p=1).fit(*train)
     assert local.score(*test) > 0.95
     assert local.score(*test) > plain.score(*test) + 0.05
     left = int(local.memberships([[-2.0, 0.0, 0.0]]).argmax())
     assert local.weights_[left, 0] > 0.9
     assert local.weights_[1 - left, 1] > 0.9
+
+
+def with_solver(kind, name):
+    """The same estimator, whose weights another solver learns."""
+    return type(kind.__name__, (kind,), {"solver": name})
 
 
 @pytest.mark.parametrize(
@@ -154,9 +162,9 @@ def test_regions_help_where_kernels_matter_in_different_places(kind):
 )
 def test_every_solver_that_can_be_used_finds_the_same(kind, y, solvers):
     options = {"p": 1.5, "sharpness": 2.0}
-    best = kind(PAIRS, **options).fit(X, y)
+    best = made(kind, PAIRS, **options).fit(X, y)
     for name in solvers:
-        model = kind(PAIRS, solver=name, tol=1e-3, **options).fit(X, y)
+        model = made(with_solver(kind, name), PAIRS, tol=1e-3, **options).fit(X, y)
         assert model.solver_ == name
         found, reference = model.certificate_, best.certificate_
         assert abs(found.primal - reference.primal) <= found.gap + reference.gap + 1e-9
@@ -166,7 +174,7 @@ def test_every_solver_that_can_be_used_finds_the_same(kind, y, solvers):
 def test_a_solver_with_one_norm_is_refused_before_kernels_are_computed(kind):
     COMPARED.clear()
     with pytest.raises(ValueError, match=r"one norm of all weights.*solver='newton'"):
-        kind(Noted(1.0), solver="reduced-gradient", p=1).fit(X, np.arange(len(X)) % 2)
+        with_solver(kind, "reduced-gradient")(Noted(1.0), p=1).fit(X, np.arange(len(X)) % 2)
     assert COMPARED == []
 
 
@@ -184,7 +192,7 @@ def test_squared_hinge_and_class_weights():
 
 
 def test_the_table_of_weights():
-    model = ConvexLocalizedSVC(PAIRS, sharpness=2.0).fit(X, Y)
+    model = made(ConvexLocalizedSVC, PAIRS, sharpness=2.0).fit(X, Y)
     table = model.region_weights()
     assert [row["kernel"] for row in table[:3]] == model.kernel_names_
     assert_array_equal([row["weight"] for row in table], model.weights_.ravel())
@@ -192,7 +200,7 @@ def test_the_table_of_weights():
     assert_allclose(model.region_sizes_, model.memberships(X).mean(axis=0))
     assert isinstance(model.regions_, KernelRegions)
     assert (np.linalg.norm(model.weights_, axis=1) <= 1 + 1e-9).all()
-    separate = ConvexLocalizedSVC(PAIRS, sharpness=2.0, multi_class="separate").fit(X, Y)
+    separate = made(ConvexLocalizedSVC, PAIRS, sharpness=2.0, multi_class="separate").fit(X, Y)
     assert separate.weights_.shape == (3, 3, 3)
     assert [row["class"] for row in separate.region_weights()] == np.repeat([0, 1, 2], 9).tolist()
 
@@ -211,8 +219,8 @@ def test_samples_of_weight_zero_are_in_no_region():
     weights = np.ones(len(X))
     weights[::3] = 0.0
     kept = np.flatnonzero(weights)
-    model = ConvexLocalizedSVC(PAIRS, sharpness=4.0).fit(X, Y, weights)
-    other = ConvexLocalizedSVC(PAIRS, sharpness=4.0).fit(X[kept], Y[kept])
+    model = made(ConvexLocalizedSVC, PAIRS, sharpness=4.0).fit(X, Y, weights)
+    other = made(ConvexLocalizedSVC, PAIRS, sharpness=4.0).fit(X[kept], Y[kept])
     assert_allclose(model.memberships(X_TEST), other.memberships(X_TEST), rtol=1e-9)
     assert_allclose(scores(model), scores(other), rtol=1e-6, atol=1e-8)
 
@@ -220,12 +228,16 @@ def test_samples_of_weight_zero_are_in_no_region():
 def test_fewer_different_samples_than_regions():
     data = np.repeat(np.array([[0.0], [1.0]]), 10, axis=0)
     with pytest.warns(UserWarning, match="There are 2 regions, not 5"):
-        model = ConvexLocalizedSVC(Linear(), regions=5, sharpness=1.0).fit(data, data[:, 0] > 0)
+        model = made(ConvexLocalizedSVC, Linear(), regions=5, sharpness=1.0).fit(
+            data, data[:, 0] > 0
+        )
     assert model.weights_.shape == (2, 1)
 
 
 def test_sharpness_can_be_chosen_by_a_search():
-    search = GridSearchCV(ConvexLocalizedSVC(PAIRS), {"sharpness": [0.0, 4.0], "regions": [2, 3]})
+    search = GridSearchCV(
+        made(ConvexLocalizedSVC, PAIRS), {"regions__sharpness": [0.0, 4.0], "regions": [2, 3]}
+    )
     assert search.fit(X, Y == 0).best_score_ > 0.5
 
 
@@ -240,26 +252,38 @@ def halves(X):
 
 def test_shares_in_columns_in_a_view_in_features_and_by_a_function_are_the_same():
     kernels = [("a", RBF(0.3).on([0, 1])), ("b", Linear().on([2, 3, 4]))]
-    by_function = ConvexLocalizedSVC(kernels, regions=halves, normalize=None).fit(X, Y)
+    by_function = ConvexLocalizedSVC(kernels, regions=GivenRegions(halves), normalize=None).fit(
+        X, Y
+    )
     expected = scores(by_function)
     assert isinstance(by_function.regions_, GivenRegions)
     assert_array_equal(by_function.memberships(X_TEST), halves(X_TEST))
     wide, wide_test = np.hstack([X, halves(X)]), np.hstack([X_TEST, halves(X_TEST)])
-    by_columns = ConvexLocalizedSVC(kernels, regions=[5, 6], normalize=None).fit(wide, Y)
+    by_columns = ConvexLocalizedSVC(
+        kernels, regions=GivenRegions(columns=[5, 6]), normalize=None
+    ).fit(wide, Y)
     assert_allclose(scores(by_columns, wide_test), expected, rtol=1e-9)
     views, test_views = (
         Views({"first": data[:, :2], "rest": data[:, 2:], "side": halves(data).astype(float)})
         for data in (X, X_TEST)
     )
     of_views = [("a", RBF(0.3).of("first")), ("b", Linear().of("rest"))]
-    by_view = ConvexLocalizedSVC(of_views, regions="side", normalize=None).fit(views, Y)
+    by_view = ConvexLocalizedSVC(
+        of_views, regions=GivenRegions(columns="side"), normalize=None
+    ).fit(views, Y)
     assert_allclose(scores(by_view, test_views), expected, rtol=1e-9)
     matrices, blocks = (by_function.union_(data, X) for data in (X, X_TEST))
     stack = KernelStack.from_arrays([matrices.kernel(j) for j in range(2)], gram=True)
     stack = stack.with_features(halves(X))
     block = KernelStack.from_arrays([blocks.kernel(j) for j in range(2)], gram=False)
     block = block.with_features(halves(X_TEST))
-    for regions in ([0, 1], slice(None), lambda table: table):
+    for given in (
+        {"columns": [0, 1]},
+        {"columns": slice(None)},
+        {},
+        {"model": lambda table: table},
+    ):
+        regions = GivenRegions(**given)
         by_stack = ConvexLocalizedSVC("precomputed", regions=regions, normalize=None)
         assert_allclose(scores(by_stack.fit(stack, Y), block), expected, rtol=1e-7)
 
@@ -267,13 +291,15 @@ def test_shares_in_columns_in_a_view_in_features_and_by_a_function_are_the_same(
 def test_categories_of_a_frame():
     frame = pd.DataFrame(X, columns=list("abcde")).assign(site=np.where(X[:, 0] < 0, "x", "y"))
     kernels = [("a", RBF(0.3).on(["a", "b"])), ("b", Linear().on(["c", "d", "e"]))]
-    model = ConvexLocalizedSVC(kernels, regions=(["site"], OneHotEncoder())).fit(frame, Y)
+    model = ConvexLocalizedSVC(
+        kernels, regions=GivenRegions(OneHotEncoder(), columns=["site"])
+    ).fit(frame, Y)
     assert_array_equal(model.memberships(frame), halves(X))
 
 
 def test_options_of_kernel_regions():
     found = KernelRegions(2, sharpness=1.0, n_init=3)
-    model = ConvexLocalizedSVC(PAIRS, regions=found, sharpness=7.0).fit(X, Y)
+    model = ConvexLocalizedSVC(PAIRS, regions=found).fit(X, Y)
     assert model.regions_ is not found
     assert model.regions_.sharpness == 1.0
     assert not hasattr(found, "n_regions_")
@@ -283,21 +309,33 @@ def test_options_of_kernel_regions():
 
 @pytest.mark.parametrize("kind", [ConvexLocalizedSVC, ConvexLocalizedFDA])
 def test_a_clustering_of_scikit_learn_with_sparse_weights(kind):
-    model = kind(PAIRS, regions=KMeans(2, random_state=0), p=1).fit(X, Y)
+    model = made(kind, PAIRS, regions=GivenRegions(KMeans(2, random_state=0)), p=1).fit(X, Y)
     assert set(model.memberships(X_TEST).ravel()) == {0.0, 1.0}
     assert model.weights_.shape == (2, 3)
 
 
 @pytest.mark.parametrize("regions", [0, -1, 2.5, None, True, np.nan])
 def test_no_regions(regions):
-    with pytest.raises(ValueError, match="regions must be"):
+    with pytest.raises(ValueError, match=r"regions.* must be"):
+        ConvexLocalizedSVC(PAIRS, regions=regions).fit(X, Y)
+
+
+@pytest.mark.parametrize("regions", [KMeans(2), halves, GaussianMixture])
+def test_models_of_regions_that_are_not_wrapped(regions):
+    with pytest.raises(ValueError, match=r"Wrap it: regions=GivenRegions\(\.\.\.\)"):
+        ConvexLocalizedSVC(PAIRS, regions=regions).fit(X, Y)
+
+
+@pytest.mark.parametrize("regions", [slice(None), "side", ["a", "b"], (["site"], KMeans(2))])
+def test_columns_of_regions_that_are_not_wrapped(regions):
+    with pytest.raises(ValueError, match=r"are GivenRegions\(columns=\.\.\.\)"):
         ConvexLocalizedSVC(PAIRS, regions=regions).fit(X, Y)
 
 
 def test_bad_shares_name_the_row():
     wide = np.hstack([X, halves(X)])
     wide[7, 5] = 0.3
-    model = ConvexLocalizedSVC(PAIRS, regions=[5, 6])
+    model = ConvexLocalizedSVC(PAIRS, regions=GivenRegions(columns=[5, 6]))
     with pytest.raises(ValueError, match=r"regions: the shares of row 7 sum to"):
         model.fit(wide, Y)
     model.fit(np.hstack([X, halves(X)]), Y)
@@ -308,8 +346,8 @@ def test_bad_shares_name_the_row():
 def test_ready_made_kernels_need_a_table_for_regions_that_are_given():
     bare = STACK._changed(features=None)
     with pytest.raises(ValueError, match="regions need a table of features"):
-        ConvexLocalizedSVC("precomputed", regions=halves).fit(bare, Y)
-    model = ConvexLocalizedSVC("precomputed", regions=halves).fit(STACK, Y)
+        ConvexLocalizedSVC("precomputed", regions=GivenRegions(halves)).fit(bare, Y)
+    model = ConvexLocalizedSVC("precomputed", regions=GivenRegions(halves)).fit(STACK, Y)
     with pytest.raises(ValueError, match="regions need a table of features"):
         model.predict(TEST_STACK._changed(features=None))
     assert ConvexLocalizedSVC("precomputed").fit(bare, Y).certificate_.converged
@@ -322,11 +360,15 @@ def test_regions_of_a_view_that_samples_lack():
         "rest": pd.DataFrame(X[:, 2:], index=labels).drop("3"),
     }
     views = Views(frames, join="outer")
-    model = ConvexLocalizedSVC(RBF(), regions=KMeans(2, random_state=0), missing="mean")
+    model = made(
+        ConvexLocalizedSVC, RBF(), regions=GivenRegions(KMeans(2, random_state=0)), missing="mean"
+    )
     with pytest.raises(ValueError, match="view 'rest', which some samples lack"):
         model.fit(views, Y)
     for missing in ("mean", "conditional"):
-        found = ConvexLocalizedSVC(RBF(), regions=2, sharpness=2.0, missing=missing).fit(views, Y)
+        found = made(ConvexLocalizedSVC, RBF(), regions=2, sharpness=2.0, missing=missing).fit(
+            views, Y
+        )
         assert_allclose(found.memberships(views).sum(axis=1), 1.0)
 
 
@@ -340,5 +382,5 @@ def test_polynomials_in_regions_approach_the_best_boundary():
     train, test = (data[:400], part[:400] < 2), (data[400:], part[400:] < 2)
     kernels = [("line", Polynomial(1, gamma=1.0)), ("curve", Polynomial(2, gamma=1.0))]
     plain = MKSVC(kernels).fit(*train).score(*test)
-    local = ConvexLocalizedSVC(kernels, sharpness=4.0).fit(*train).score(*test)
+    local = made(ConvexLocalizedSVC, kernels, sharpness=4.0).fit(*train).score(*test)
     assert local > plain + 0.015

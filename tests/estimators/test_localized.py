@@ -25,7 +25,7 @@ from manykernels import (
 )
 from manykernels.gating.gates import GATES
 from manykernels.kernels import RBF, Linear, Polynomial
-from tests.estimators.registry import COMPARED, PAPER, Noted
+from tests.estimators.registry import COMPARED, PAPER, Noted, made
 from tests.problems import slow, some_slow
 
 N_TRAIN, N_TEST = 60, 15
@@ -56,7 +56,7 @@ every_machine = pytest.mark.parametrize("machine", some_slow(MACHINES, *LONG))
 def make(machine, kernels=PAIRS, **params):
     kind, own, _ = MACHINES[machine]
     how = {**PAPER, "quasi_newton": True, "tol": 1e-3}
-    return kind(kernels, **{**how, **own, **params})
+    return made(kind, kernels, **{**how, **own, **params})
 
 
 def fit(machine, kernels=PAIRS, data=X, sample_weight=None, **params):
@@ -151,7 +151,7 @@ def test_the_single_machine_is_the_quadratic_program_at_its_gate():
     train, test, labels = table[:120], table[120:], y[:120]
     gammas = [0.5, 5.0]
     kernels = [(f"g{gamma}", RBF(gamma)) for gamma in gammas]
-    model = LocalizedSVC(kernels, multi_class="single", gate_tol=0.0, **PAPER)
+    model = made(LocalizedSVC, kernels, multi_class="single", threshold=0.0, **PAPER)
     model.fit(train, labels)
     assert model.n_iter_ > 1
     eta, new = model.gate(train), model.gate(test)
@@ -181,8 +181,8 @@ def test_the_single_machine_of_ten_classes_and_many_samples():
     table, y = load_digits(return_X_y=True)
     train, test = slice(0, 1500), slice(1500, None)
     kernels = [("wide", RBF(1e-3)), ("narrow", RBF(5e-3))]
-    how = {**PAPER, "gating_features": 2, "max_iter": 2, "tol": 1e-8}
-    model = LocalizedSVC(kernels, multi_class="single", **how)
+    how = {**PAPER, "features": 2, "max_iter": 2, "tol": 1e-8}
+    model = made(LocalizedSVC, kernels, multi_class="single", **how)
     with pytest.warns(ConvergenceWarning, match="2 steps taken"):
         model.fit(table[train], y[train])
     assert model.history_["objective"][-1] < model.history_["objective"][0]
@@ -227,7 +227,7 @@ def by_hand(model, kernels, old, new):
 @pytest.mark.parametrize("normalize", ["spherical", "multiplicative", "trace", None])
 def test_scores_are_the_gated_sums_by_hand(machine, normalize):
     for kernels, data, new in [(PAIRS, X, X_TEST), ("precomputed", STACK, TEST_STACK)]:
-        model = fit(machine, kernels, data, normalize=normalize, gate_tol=0.0)
+        model = fit(machine, kernels, data, normalize=normalize, threshold=0.0)
         expected = by_hand(model, list(normalized(normalize)), model.gate(data), model.gate(new))
         assert_allclose(scores(model, new), expected, rtol=1e-8, atol=1e-10)
 
@@ -248,7 +248,7 @@ def tiny(A, B):
 )
 @every_machine
 def test_a_kernel_that_is_nothing_beside_the_others_keeps_its_place(machine, kernel, normalize):
-    model = fit(machine, [("gone", kernel), *PAIRS], normalize=normalize, gate_tol=0.0)
+    model = fit(machine, [("gone", kernel), *PAIRS], normalize=normalize, threshold=0.0)
     gates = model.gate(X_TEST)
     assert gates.shape[-1] == 4
     own = 0.0 if normalize else 1e-20
@@ -284,7 +284,7 @@ def test_gates_are_the_outputs_of_the_formula(machine, gating):
         open_ = np.exp(a - a.max(axis=1, keepdims=True))
         expected = open_ / open_.sum(axis=1, keepdims=True)
         assert_allclose(gate, 1 / (1 + np.exp(-a)) if gating == "sigmoid" else expected, atol=1e-9)
-    assert_array_equal(model.active_kernels(X_TEST), gates > model.gate_tol)
+    assert_array_equal(model.active_kernels(X_TEST), gates > model.gating.threshold)
     assert_allclose(model.gate(X_TEST[3:4]), gates[..., 3:4, :], rtol=1e-12)
 
 
@@ -298,14 +298,14 @@ def test_the_summary_of_regions_counts_training_samples(machine):
         assert row["kernel"] == model.kernel_names_[p] == PAIRS[p][0]
         assert row.get("gate", 0) == k
         assert row["mean_gate"] == pytest.approx(gates[k, :, p].mean())
-        assert row["n_active"] == np.sum(gates[k, :, p] > model.gate_tol)
+        assert row["n_active"] == np.sum(gates[k, :, p] > model.gating.threshold)
         assert row["n_largest"] == np.sum(gates[k].argmax(axis=1) == p)
-        assert row["n_support"] == np.sum(gates[k, model.support_, p] > model.gate_tol)
+        assert row["n_support"] == np.sum(gates[k, model.support_, p] > model.gating.threshold)
     assert sum(row["n_largest"] for row in summary) == N_TRAIN * len(gates)
 
 
 def test_a_machine_without_support_vectors():
-    model = LocalizedSVR(PAIRS, epsilon=10.0, **PAPER).fit(X, VALUES)
+    model = made(LocalizedSVR, PAIRS, epsilon=10.0, **PAPER).fit(X, VALUES)
     assert len(model.support_) == 0
     assert_allclose(np.ptp(model.predict(X_TEST)), 0.0)
     assert [row["n_support"] for row in model.region_summary()] == [0, 0, 0]
@@ -320,12 +320,12 @@ WAVES = np.where(SIDE < 0, np.sin(6 * FAR[:, 0]), np.sin(FAR[:, 0]))
 @pytest.mark.parametrize("gating", ["softmax", *slow("gaussian")])
 def test_kernels_are_compared_only_where_both_gates_are_open(gating):
     kernels = [("narrow", Noted(10.0)), ("wide", Noted(0.3))]
-    how = {**PAPER, "gating": gating, "gate_tol": 0.0, "tol": 1e-6, "max_iter": 1000}
-    model = LocalizedSVR(kernels, C=10.0, **how).fit(FAR, WAVES)
+    how = {**PAPER, "gating": gating, "threshold": 0.0, "tol": 1e-6, "max_iter": 1000}
+    model = made(LocalizedSVR, kernels, C=10.0, **how).fit(FAR, WAVES)
     every = model.predict(FAR)
     saved = [model.evaluations(FAR).saved]
-    for gate_tol in (1e-6, 1e-4, 1e-2):
-        model.set_params(gate_tol=gate_tol)
+    for threshold in (1e-6, 1e-4, 1e-2):
+        model.set_params(gating__threshold=threshold)
         COMPARED.clear()
         found = model.predict(FAR)
         counted = model.evaluations(FAR)
@@ -333,8 +333,8 @@ def test_kernels_are_compared_only_where_both_gates_are_open(gating):
         assert counted.total == 2 * 120 * len(model.support_)
         assert counted.saved == counted.total - counted.computed
         saved.append(counted.saved)
-        # Every term left out has a gate of at most gate_tol; the rest of it is at most one.
-        bound = gate_tol * 2 * np.abs(model.dual_coef_).sum()
+        # Every term left out has a gate of at most the threshold; the rest of it is at most one.
+        bound = threshold * 2 * np.abs(model.dual_coef_).sum()
         assert_allclose(found, every, rtol=0, atol=bound)
     assert saved == sorted(saved)
     assert saved[-1] > counted.total / 4
@@ -342,7 +342,7 @@ def test_kernels_are_compared_only_where_both_gates_are_open(gating):
 
 
 def test_all_gates_shut_leave_the_intercept():
-    model = fit("binary").set_params(gate_tol=0.99999999)
+    model = fit("binary").set_params(gating__threshold=0.99999999)
     assert not model.active_kernels(X_TEST).any()
     assert model.evaluations(X_TEST).computed == 0
     assert_array_equal(scores(model), np.full(N_TEST, model.intercept_[0]))

@@ -16,6 +16,7 @@ from tests.estimators.registry import (
     every_descent,
     every_gate_on_features,
     every_localized,
+    made,
     refused,
 )
 
@@ -31,11 +32,12 @@ WITH = STACK.with_features(X)
 
 
 # Descents to where the objective ends; test_localized_held_out.py has those with held-out samples.
-UNBRAKED = {"quasi_newton": True, "tol": 1e-4, "penalty": 0.0, "early_stopping": False}
+UNBRAKED = {"quasi_newton": True, "tol": 1e-4, "penalty": 0.0, "early_stopping": 0}
 
 
 def make(entry, kernels=KERNELS, **params):
-    options = {name: value for name, value in UNBRAKED.items() if name in entry.parameters}
+    # Gates of estimators that choose a penalty are learnt one from the other.
+    options = {"tol": UNBRAKED["tol"]} if entry.chooses else UNBRAKED
     return entry.make(kernels, **{**options, **params})
 
 
@@ -50,26 +52,26 @@ def fit(entry, kernels=KERNELS, data=X, **params):
 def test_features_that_do_not_vary(entry):
     constant = np.column_stack([X, np.ones(M)])
     with refused("gating features are constant on the training rows.*without a gate"):
-        fit(entry, data=constant, gating_features=[3])
+        fit(entry, data=constant, features=[3])
     with refused("gating features are constant"):
         fit(entry, "precomputed", STACK.with_features(np.ones((M, 2))))
     same = np.ones((M, M))
     with refused("gating features are constant on the training rows.*without a gate"):
-        fit(entry, "precomputed", same, gating_features=None, normalize=None)
+        fit(entry, "precomputed", same, features=None, normalize=None)
 
 
 @every_gate_on_features
 def test_no_features_on_a_stack(entry):
-    plain = {"gating_features": None, "normalize": None}
+    plain = {"features": None, "normalize": None}
     for data in (STACK, np.asarray(STACK), STACK.kernel(0)):
         model = fit(entry, "precomputed", data, **plain)
-        named = fit(entry, "precomputed", data, **{**plain, "gating_features": KernelComponents()})
+        named = fit(entry, "precomputed", data, **{**plain, "features": KernelComponents()})
         assert_array_equal(model.gate(data), named.gate(data))
-        message = r"no columns to choose gating_features from: pass stack.with_features\(table\)"
+        message = r"no columns for the features of the gate: pass stack.with_features\(table\)"
         for columns in (slice(None), [0], 1, PCA(1), Linear()):
             with refused(message + ".*or None, principal components of the kernels"):
-                fit(entry, "precomputed", data, gating_features=columns, normalize=None)
-    model = fit(entry, "precomputed", WITH, gating_features=slice(None))
+                fit(entry, "precomputed", data, features=columns, normalize=None)
+    model = fit(entry, "precomputed", WITH, features=slice(None))
     for method in (model.predict, model.gate, model.evaluations, model.active_kernels):
         with refused("fitted on the table of a stack, which this one lacks: .*with_features"):
             method(BLOCK)
@@ -77,7 +79,7 @@ def test_no_features_on_a_stack(entry):
 
 def test_a_kernel_that_the_stack_does_not_have():
     with refused("no kernel 'shape', only line, wide"):
-        LocalizedSVC("precomputed", gating_features="shape").fit(WITH, Y)
+        made(LocalizedSVC, "precomputed", features="shape").fit(WITH, Y)
 
 
 @every_gate_on_features
@@ -87,11 +89,11 @@ def test_features_that_are_not_finite(entry):
         fit(entry, data=broken)
     frame = pd.DataFrame(broken, columns=["a", "b", "c"])
     clean = [("line", Linear().on(["a", "c"]))]
-    with refused(r"gating_features: .*not finite \(NaN\) at row 4, column 'b'"):
-        fit(entry, clean, frame, gating_features=slice(None))
+    with refused(r"features of the gate: .*not finite \(NaN\) at row 4, column 'b'"):
+        fit(entry, clean, frame, features=slice(None))
     # Components of the kernels look at what these do.
     for features in (["c"], None):
-        model = fit(entry, clean, frame, gating_features=features)
+        model = fit(entry, clean, frame, features=features)
         assert len(model.predict(frame)) == M
 
 
@@ -105,7 +107,7 @@ def test_another_width_at_prediction(entry):
         with refused("X has 2 columns, but the gate was fitted on a table of 3"):
             method(new)
     for weight in (np.ones(M), np.arange(M) > 2):
-        on_map = make(entry, "precomputed", gating_features="wide")
+        on_map = make(entry, "precomputed", features="wide")
         on_map.fit(STACK, TARGETS[entry.target], sample_weight=weight)
         for method in (on_map.predict, on_map.gate, on_map.evaluations):
             with refused(f"X has 20 features, but {entry.name} is expecting {M} features"):
@@ -119,11 +121,11 @@ def test_another_length():
 
 def test_other_columns_of_a_dataframe_at_prediction():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = LocalizedSVC(gating_features=["c"], random_state=0).fit(frame, Y)
+    model = made(LocalizedSVC, features=["c"]).fit(frame, Y)
     with refused("must be in the same order"):
         model.gate(frame[["b", "a", "c"]])
     with refused("columns='z' cannot be selected"):
-        LocalizedSVC(gating_features="z").fit(frame, Y)
+        made(LocalizedSVC, features="z").fit(frame, Y)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_other_columns_of_a_dataframe_at_prediction():
 def test_things_a_gate_cannot_look_at(features, error, message):
     for kernels, data in ((KERNELS, X), ("precomputed", WITH)):
         with refused(message, error):
-            LocalizedSVC(kernels, gating_features=features).fit(data, Y)
+            made(LocalizedSVC, kernels, features=features).fit(data, Y)
 
 
 # -- parameters and targets --------------------------------------------------------------------
@@ -211,7 +213,7 @@ def plain_solves(monkeypatch):
 def test_a_gate_that_is_saturated_everywhere(entry, plain_solves):
     message = r"the gate was saturated everywhere in \d+ of the starts, which were drawn again"
     with pytest.warns(ConvergenceWarning, match=message):
-        model = fit(entry, gating=Sigmoid(1e6))
+        model = fit(entry, gating=Sigmoid(scale=1e6))
     gates = model.gate(X)
     assert np.all((gates < 1e-8) | (gates > 1 - 1e-8))
     n_gates = 3 if entry.variant == "separate" else 1

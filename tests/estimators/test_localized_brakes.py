@@ -17,8 +17,10 @@ from manykernels import (
     LocalizedOneClassSVM,
     LocalizedSVC,
     LocalizedSVR,
+    LocalizedSVRCV,
     MKOneClassSVM,
 )
+from manykernels.gating import Sigmoid
 from manykernels.gating.descent import ClassJudge, HeldOutLosses, ValueJudge
 from manykernels.gating.gates import as_gate
 from manykernels.kernels import RBF
@@ -37,6 +39,7 @@ from tests.estimators.braked_problems import (
     scores,
     steps,
 )
+from tests.estimators.registry import made
 
 # Fits with gates, or of many machines, take long.
 pytestmark = pytest.mark.slow
@@ -60,7 +63,7 @@ def test_a_strong_penalty_leaves_plain_multiple_kernel_learning(twin):
     expected = plain(twin)
     # Weights that an output of the gate can be the root of, see gates.py.
     assert np.all((expected.weights_ > 1e-5) & (expected.weights_ < 0.99))
-    how = {"gating": "sigmoid", "penalty": 1e12, "early_stopping": False}
+    how = {"gating": "sigmoid", "penalty": 1e12, "early_stopping": 0}
     model = localized(twin, **how)
     assert_plain(model, twin, expected)
     gates = model.gate(X_TEST)
@@ -87,7 +90,7 @@ def test_without_a_better_step_it_is_plain_multiple_kernel_learning(twin, monkey
 def test_plain_weights_of_a_kernel_that_does_not_count():
     kernels = [*PAIRS, ("noise", RBF(1e4))]
     expected = MKSVC(kernels).fit(X, corner(X))
-    model = LocalizedSVC(kernels, penalty=1e12, early_stopping=False, random_state=0)
+    model = made(LocalizedSVC, kernels, penalty=1e12, early_stopping=0)
     model.fit(X, corner(X))
     assert_allclose(model.plain_weights_, expected.weights_, rtol=1e-9)
     # The gate is at least 0.001, and a millionth of a kernel remains.
@@ -102,7 +105,7 @@ def test_plain_weights_of_a_kernel_that_does_not_count():
 def test_a_constant_gate_is_a_sum_of_kernels(gating):
     """Softmax: weights β are those of ``η ∝ √β`` with C (Σ√β)²."""
     y, C = corner(X), 2.0
-    model = localized("svc", gating=gating, penalty=1e12, early_stopping=False, normalize=None)
+    model = localized("svc", gating=gating, penalty=1e12, early_stopping=0, normalize=None)
     eta, beta = model.gate(X[:1])[0], model.plain_weights_
     union = KernelUnion(PAIRS).fit(X)
     train, new = union(X), union(X_TEST, X)
@@ -131,7 +134,7 @@ def test_a_larger_penalty_leaves_the_gate_nearer_to_plain_weights(twin, gating):
     away, objectives = [], []
     # With smaller penalties there are several local minima, for which this is no law.
     for penalty in (1e-2, 1e-1, 1.0, 10.0):
-        how = {"penalty": penalty, "early_stopping": False, "gating": gating, "tol": 1e-7}
+        how = {"penalty": penalty, "early_stopping": 0, "gating": gating, "tol": 1e-7}
         model = localized(twin, max_iter=2000, **how)
         anchor = as_gate(gating).anchor(model.plain_weights_, n_features=5)
         theta = np.column_stack([model.gating_coef_["weights"], model.gating_coef_["bias"]])
@@ -144,7 +147,7 @@ def test_a_larger_penalty_leaves_the_gate_nearer_to_plain_weights(twin, gating):
 
 @every_twin
 def test_the_objective_with_its_penalty_never_rises(twin):
-    model = localized(twin, early_stopping=False, gating="sigmoid")
+    model = localized(twin, early_stopping=0, gating="sigmoid")
     history = model.history_
     for k in set(history.get("machine", [0])):
         own = np.array(history.get("machine", np.zeros(len(history["objective"])))) == k
@@ -162,8 +165,8 @@ def test_classes_of_pure_noise_leave_nearly_plain_predictions():
         rng = np.random.default_rng(seed)
         table, y = rng.normal(size=(360, 3)), rng.integers(0, 2, 150)
         braked, free = (
-            LocalizedSVC(PAIRS, random_state=0, **brakes).fit(table[:150], y)
-            for brakes in ({}, {"penalty": 0.0, "early_stopping": False})
+            made(LocalizedSVC, PAIRS, **brakes).fit(table[:150], y)
+            for brakes in ({}, {"penalty": 0.0, "early_stopping": 0})
         )
         known = MKSVC(PAIRS).fit(table[:150], y).predict(table)
         agreement.append([np.mean(model.predict(table) == known) for model in (braked, free)])
@@ -175,13 +178,13 @@ def test_classes_of_pure_noise_leave_nearly_plain_predictions():
 def test_regions_are_learnt_where_there_are_some():
     y, truth = corner(X), corner(X_TEST)
     known = MKSVC(LINES, C=10.0, normalize=None).fit(X, y).score(X_TEST, truth)
-    model = LocalizedSVC(LINES, C=10.0, normalize=None, random_state=0).fit(X, y)
+    model = LocalizedSVC(LINES, C=10.0, normalize=None).fit(X, y)
     assert steps(model) > 0
     assert model.score(X_TEST, truth) > known + 0.05
     values = np.abs(X_TEST[:, 0]) + 0.2 * X_TEST[:, 1]
     how = {"C": 10.0, "epsilon": 0.01, "normalize": None}
     line = MKSVR(LINES, **how).fit(X, VALUES).score(X_TEST, values)
-    model = LocalizedSVR(LINES, random_state=0, **how).fit(X, VALUES)
+    model = made(LocalizedSVR, LINES, **how).fit(X, VALUES)
     assert model.score(X_TEST, values) > line + 0.3
 
 
@@ -191,7 +194,7 @@ def test_one_class_machines_are_not_much_worse_than_plain_ones():
     for label in range(3):
         own = np.flatnonzero(y == label)
         rows, rest = own[::2], np.setdiff1d(np.arange(150), own[::2])
-        models = MKOneClassSVM(nu=0.1), LocalizedOneClassSVM(nu=0.1, random_state=0)
+        models = MKOneClassSVM(nu=0.1), LocalizedOneClassSVM(nu=0.1)
         found = [
             roc_auc_score(y[rest] == label, m.fit(table[rows]).decision_function(table[rest]))
             for m in models
@@ -202,13 +205,14 @@ def test_one_class_machines_are_not_much_worse_than_plain_ones():
 # -- parameters ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("early_stopping", [False, 2, 5, np.int64(3)])
-def test_brakes_are_parameters(early_stopping):
-    model = LocalizedSVC(PAIRS, random_state=0)
-    model.set_params(penalty=0.1, early_stopping=early_stopping).fit(X, corner(X))
-    assert (model.held_out_losses_ is None) == (early_stopping is False)
+@pytest.mark.parametrize("early_stopping", [0, 2, 5, np.int64(3)])
+def test_brakes_are_parameters_of_the_gate(early_stopping):
+    model = LocalizedSVC(PAIRS)
+    brakes = {"gating__penalty": 0.1, "gating__early_stopping": early_stopping}
+    model.set_params(**brakes).fit(X, corner(X))
+    assert (model.held_out_losses_ is None) == (early_stopping == 0)
     twin = clone(model)
-    assert (twin.penalty, twin.early_stopping) == (0.1, early_stopping)
+    assert (twin.gating.penalty, twin.gating.early_stopping) == (0.1, early_stopping)
     assert_array_equal(scores(twin.fit(X, corner(X))), scores(model))
     copy = pickle.loads(pickle.dumps(model))
     assert_array_equal(scores(copy), scores(model))
@@ -216,13 +220,24 @@ def test_brakes_are_parameters(early_stopping):
     assert np.array_equal(copy.held_out_losses_, model.held_out_losses_)
 
 
-@pytest.mark.parametrize("value", [0, 1, -1, True, "x", 2.5, None])
+@pytest.mark.parametrize("value", [1, -1, True, "x", 2.5, None])
 def test_numbers_of_folds_that_cannot_be(value):
-    with pytest.raises(ValueError, match="'early_stopping' parameter of LocalizedSVR must be"):
-        LocalizedSVR(early_stopping=value).fit(X, VALUES)
+    with pytest.raises(ValueError, match="'early_stopping' parameter of Sigmoid must be"):
+        LocalizedSVR(gating=Sigmoid(early_stopping=value)).fit(X, VALUES)
 
 
-@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "x", None])
+@pytest.mark.parametrize("value", [-1.0, np.nan, "x", None])
 def test_penalties_that_cannot_be(value):
-    with pytest.raises(ValueError, match="'penalty' parameter of LocalizedSVR must be"):
-        LocalizedSVR(penalty=value).fit(X, VALUES)
+    with pytest.raises(ValueError, match="'penalty' parameter of Sigmoid must be"):
+        LocalizedSVR(gating=Sigmoid(penalty=value)).fit(X, VALUES)
+
+
+@pytest.mark.parametrize("value", [np.inf, [0.1, 1.0]])
+def test_penalties_of_estimators_that_choose_one(value):
+    with pytest.raises(ValueError, match=r"penalty of the gate must be a finite .*LocalizedSVRCV"):
+        LocalizedSVR(gating=Sigmoid(penalty=value)).fit(X, VALUES)
+
+
+def test_several_starts_where_a_penalty_is_chosen():
+    with pytest.raises(ValueError, match="n_init of the gate must be 1 in LocalizedSVRCV"):
+        LocalizedSVRCV(gating=Sigmoid(n_init=2)).fit(X, VALUES)

@@ -27,6 +27,7 @@ from tests.estimators.registry import (
     X,
     Y,
     every_localized,
+    made,
     those,
 )
 from tests.problems import slow
@@ -46,14 +47,14 @@ def learnt(entry, form=TABLE, **params):
 
 
 def unjudged(entry):
-    return {} if entry.chooses else {"early_stopping": False}
+    return {} if entry.chooses else {"early_stopping": 0}
 
 
 @pytest.mark.parametrize("features", [PCA(2), *slow(RBF(0.3))], ids=str)
 def test_what_was_passed_is_not_fitted(features):
     before = pickle.dumps(features)
-    model = LocalizedSVC(PAIRS, gating_features=features, **UNJUDGED).fit(X, Y)
-    assert model.gating_features is features
+    model = made(LocalizedSVC, PAIRS, features=features, **UNJUDGED).fit(X, Y)
+    assert model.gating.features is features
     assert pickle.dumps(features) == before
 
 
@@ -66,8 +67,8 @@ def test_what_was_passed_is_not_fitted(features):
 )
 def test_columns_of_dataframes_as_gating_features(entry, frame, names, positions):
     data, new = (frame(dict(zip(COLUMNS, table.T, strict=True))) for table in (X, X_TEST))
-    model = learnt(entry, Form("named", NAMED, data, new), gating_features=names)
-    expected = learnt(entry, gating_features=positions)
+    model = learnt(entry, Form("named", NAMED, data, new), features=names)
+    expected = learnt(entry, features=positions)
     tolerances = {"rtol": 1e-6, "atol": 1e-9}
     assert_allclose(model.gate(new), expected.gate(X_TEST), **tolerances)
     assert_allclose(entry.scores(model, new), entry.scores(expected, X_TEST), **tolerances)
@@ -80,7 +81,7 @@ def test_columns_of_dataframes_as_gating_features(entry, frame, names, positions
     "what", [slice(None), [0, 2], slice(1, 3), 2, PCA(2), RBF(0.2), ([0, 1], PCA(1))]
 )
 def test_features_of_a_stack_are_looked_at_as_those_of_a_table(entry, what):
-    expected, model = (learnt(entry, form, gating_features=what) for form in (TABLE, STACKED))
+    expected, model = (learnt(entry, form, features=what) for form in (TABLE, STACKED))
     assert_allclose(model.gate(TEST_STACK), expected.gate(X_TEST), atol=1e-6)
     scores = entry.scores(model, TEST_STACK)
     assert_allclose(scores, entry.scores(expected, X_TEST), atol=1e-5)
@@ -88,8 +89,8 @@ def test_features_of_a_stack_are_looked_at_as_those_of_a_table(entry, what):
 
 @every_localized
 def test_the_kernel_map_of_a_stack_is_that_of_the_kernel(entry):
-    expected = learnt(entry, gating_features=RBF(0.3).on(slice(0, 3)))
-    model = learnt(entry, PLAIN, gating_features="shape")
+    expected = learnt(entry, features=RBF(0.3).on(slice(0, 3)))
+    model = learnt(entry, PLAIN, features="shape")
     tolerances = {"rtol": 1e-4, "atol": 1e-5}
     assert_allclose(model.gate(PLAIN.new), expected.gate(X_TEST), **tolerances)
     scores = entry.scores(model, PLAIN.new)
@@ -99,10 +100,10 @@ def test_the_kernel_map_of_a_stack_is_that_of_the_kernel(entry):
 @those(lambda entry: entry.localized and entry.target == "three")
 def test_features_may_learn_from_the_labels(entry):
     lda = LinearDiscriminantAnalysis(n_components=2)
-    how = {"gating_features": lda, **unjudged(entry)}
+    how = {"features": lda, **unjudged(entry)}
     model = entry.fit(**how)
     features = lda.fit_transform(X, Y)
-    how["gating_features"] = slice(None)
+    how["features"] = slice(None)
     expected = entry.make("precomputed", **how).fit(STACK.with_features(features), Y)
     assert_allclose(model.gate(X), expected.gate(STACK.with_features(lda.transform(X))), atol=1e-5)
 
@@ -112,7 +113,7 @@ def test_features_may_learn_from_the_labels(entry):
     ("form", "features"), [(TABLE, RBF(0.2)), (PLAIN, "shape")], ids=["kernel", "kernel map"]
 )
 def test_samples_of_no_weight_are_not_looked_at(entry, form, features):
-    params = {"gating_features": features, "normalize": "multiplicative", **unjudged(entry)}
+    params = {"features": features, "normalize": "multiplicative", **unjudged(entry)}
     if entry.chooses:
         # A number of folds would be dealt by row numbers, among which are those of no weight.
         params["cv"] = None
@@ -129,7 +130,7 @@ def test_samples_of_no_weight_are_not_looked_at(entry, form, features):
 
 def test_data_changed_after_the_fit_change_no_gate():
     array = X.copy()
-    model = LocalizedSVC(PAIRS, gating_features=([0, 1], RBF(0.5)), **UNJUDGED).fit(array, Y)
+    model = made(LocalizedSVC, PAIRS, features=([0, 1], RBF(0.5)), **UNJUDGED).fit(array, Y)
     before = model.decision_function(X_TEST), model.gate(X_TEST)
     array[:] = 0.0
     assert_array_equal(model.decision_function(X_TEST), before[0])

@@ -16,15 +16,16 @@ from manykernels import (
 )
 from manykernels.gating import PerCluster, PerSample
 from manykernels.kernels import RBF, Linear
+from tests.estimators.registry import made
 
 # Fits with gates, or of many machines, take long.
 pytestmark = pytest.mark.slow
 
 # In two of four blobs the first kernel knows the class, in the two across the second.
 KERNELS = [("first", Linear().on([2])), ("second", Linear().on([3]))]
-ON_PLACE = {"gating_features": [0, 1], "normalize": None, "random_state": 0}
+ON_PLACE = {"features": [0, 1], "normalize": None}
 # As far as the objective falls.
-UNBRAKED = {"penalty": 0.0, "early_stopping": False}
+UNBRAKED = {"penalty": 0.0, "early_stopping": 0}
 
 
 def four_blobs(n_samples, seed):
@@ -50,7 +51,7 @@ LOCALIZED = {
 
 
 def fitted(gating, data=X, kernels=KERNELS, **params):
-    return LocalizedSVC(kernels, gating=gating, **{**ON_PLACE, **params}).fit(data, Y)
+    return made(LocalizedSVC, kernels, gating=gating, **{**ON_PLACE, **params}).fit(data, Y)
 
 
 # -- clusters ----------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ def test_one_cluster_is_one_weight_for_each_kernel():
 def test_clusters_of_a_stack():
     expected = fitted("cluster")
     with_places = STACK.with_features(X[:, :2])
-    model = fitted("cluster", with_places, "precomputed", gating_features=None)
+    model = fitted("cluster", with_places, "precomputed", features=None)
     new = BLOCK.with_features(X_TEST[:, :2])
     assert_allclose(model.gate(new), expected.gate(X_TEST), rtol=1e-6)
     assert_allclose(
@@ -110,7 +111,7 @@ def test_clusters_of_a_stack():
     )
     # Clusters of the similarities to the training samples.
     places = KernelUnion([*KERNELS, ("place", RBF(0.1).on([0, 1]))]).fit(X)
-    model = fitted(PerCluster(n_clusters=4), places(X), "precomputed", gating_features="place")
+    model = fitted(PerCluster(n_clusters=4), places(X), "precomputed", features="place")
     new = places(X_TEST, X)
     assert len(np.unique(model.gate(new), axis=0)) == 4
     assert model.score(new, Y_TEST) > 0.9
@@ -160,7 +161,7 @@ def test_held_out_samples_say_what_single_samples_learn_in_vain():
 
 
 def test_scores_of_new_samples_by_hand():
-    model = fitted("instance", gate_tol=0.0, **UNBRAKED)
+    model = fitted("instance", threshold=0.0, **UNBRAKED)
     dual = np.zeros(120)
     dual[model.support_] = model.dual_coef_[0]
     own = model.gating_coef_["outputs"]
@@ -170,13 +171,13 @@ def test_scores_of_new_samples_by_hand():
 
 def test_single_samples_need_no_features():
     expected = fitted("instance", **UNBRAKED)
-    model = fitted("instance", STACK, "precomputed", gating_features=None, **UNBRAKED)
+    model = fitted("instance", STACK, "precomputed", features=None, **UNBRAKED)
     assert_allclose(
         model.decision_function(BLOCK), expected.decision_function(X_TEST), rtol=1e-5, atol=1e-7
     )
     views = Views({"words": [f"{row % 7}" for row in range(120)], "numbers": X})
     kernels = {"words": same_word, "numbers": Linear()}
-    on_views = fitted("instance", views, kernels, gating_features=None)
+    on_views = fitted("instance", views, kernels, features=None)
     assert on_views.gate(views).shape == (120, 2)
 
 
@@ -203,19 +204,19 @@ def test_samples_of_no_weight_have_no_gate():
 def test_every_localized_estimator_has_them(name, gating):
     kind, y = LOCALIZED[name]
     # No step of a gate of single samples helps others.
-    judged = {} if gating == "cluster" else {"early_stopping": False}
-    model = kind(KERNELS, gating=gating, **judged, **ON_PLACE).fit(X, y)
+    judged = {} if gating == "cluster" else {"early_stopping": 0}
+    model = made(kind, KERNELS, gating=gating, **judged, **ON_PLACE).fit(X, y)
     objective = model.history_["objective"]
     assert objective[-1] < objective[0]
     assert model.certificate_.converged
     assert len(model.predict(X_TEST)) == 300
-    again = kind(KERNELS, gating=gating, **ON_PLACE).fit(X, y)
+    again = made(kind, KERNELS, gating=gating, **ON_PLACE).fit(X, y)
     assert_array_equal(again.gate(X_TEST), model.gate(X_TEST))
 
 
 def test_each_class_has_its_own_weights_of_clusters():
     labels = Y + 1 * (X[:, 0] > 2)
-    model = LocalizedSVC(KERNELS, gating="cluster", multi_class="separate", **ON_PLACE)
+    model = made(LocalizedSVC, KERNELS, gating="cluster", multi_class="separate", **ON_PLACE)
     model.fit(X, labels)
     assert model.gate(X_TEST).shape == (3, 300, 2)
     assert [coef["outputs"].shape for coef in model.gating_coef_] == [(2, 5)] * 3

@@ -21,7 +21,7 @@ from tests.estimators.braked_problems import (
     scores,
     steps,
 )
-from tests.estimators.registry import Recorder
+from tests.estimators.registry import Recorder, made
 
 # Fits with gates, or of many machines, take long.
 pytestmark = pytest.mark.slow
@@ -49,8 +49,8 @@ def test_losses_are_those_of_a_loop_over_folds(twin, n_folds, held_out):
     """Each fold has models of its own, stopped after 0, 1, 2 … steps."""
     kind, _, own, y = TWINS[twin]
     # All start at plain weights, and features are learnt without the held-out samples.
-    how = {**own, "gating": Sigmoid(scale=0.0), "gating_features": StandardScaler()}
-    model = kind(PAIRS, early_stopping=n_folds, max_iter=4, **how).fit(X, y)
+    how = {**own, "gating": Sigmoid(scale=0.0), "features": StandardScaler()}
+    model = made(kind, PAIRS, early_stopping=n_folds, max_iter=4, **how).fit(X, y)
     (folds, (judge,)) = held_out[0]
     tested = np.concatenate([test for _, test in folds])
     assert len(folds) == n_folds
@@ -58,7 +58,7 @@ def test_losses_are_those_of_a_loop_over_folds(twin, n_folds, held_out):
     judged = []
     for k in range(len(model.held_out_losses_)):
         brake = {"max_iter": k} if k else {"penalty": 1e12}
-        parts = [kind(PAIRS, early_stopping=False, **how).set_params(**brake) for _ in folds]
+        parts = [made(kind, PAIRS, early_stopping=0, **brake, **how) for _ in folds]
         for part, (train, _) in zip(parts, folds, strict=True):
             part.fit(X[train], y[train])
         outputs = [scores(part, X[test]) for part, (_, test) in zip(parts, folds, strict=True)]
@@ -99,8 +99,8 @@ def test_a_weight_of_two_is_a_repeated_sample(twin):
     kind, _, own, y = TWINS[twin]
     counts = np.random.default_rng(2).integers(0, 3, len(X))
     rows = np.repeat(np.arange(len(X)), counts)
-    weighted = kind(PAIRS, random_state=0, **own).fit(X, y, counts)
-    repeated = kind(PAIRS, random_state=0, **own).fit(X[rows], y[rows])
+    weighted = made(kind, PAIRS, **own).fit(X, y, counts)
+    repeated = made(kind, PAIRS, **own).fit(X[rows], y[rows])
     if twin != "separate":
         assert_allclose(weighted.held_out_losses_, repeated.held_out_losses_, rtol=1e-3)
     assert_allclose(weighted.plain_weights_, repeated.plain_weights_, atol=1e-5)
@@ -113,11 +113,10 @@ def test_a_weight_of_two_is_a_repeated_sample(twin):
 def test_the_order_of_samples_does_not_matter(twin):
     """Without folds, which go by the order of samples."""
     kind, _, own, y = TWINS[twin]
-    own = {**own, "early_stopping": False}
+    own = {**own, "early_stopping": 0}
     order = np.random.default_rng(3).permutation(len(X))
     model, shuffled = (
-        kind(PAIRS, random_state=0, **own).fit(X[rows], y[rows])
-        for rows in (np.arange(len(X)), order)
+        made(kind, PAIRS, **own).fit(X[rows], y[rows]) for rows in (np.arange(len(X)), order)
     )
     assert_allclose(shuffled.gate(X_TEST), model.gate(X_TEST), atol=1e-3)
     size = np.abs(scores(model)).max()
@@ -135,7 +134,7 @@ def test_very_few_samples(kind, n_rows, n_folds):
         # It needs more samples than classes.
         n_rows = max(n_rows, 3)
     y = np.arange(n_rows) % 2
-    model = kind(PAIRS, early_stopping=n_folds, random_state=0)
+    model = made(kind, PAIRS, early_stopping=n_folds)
     model.fit(X[:n_rows], y)
     assert len(model.predict(X_TEST)) == len(X_TEST)
     assert np.isfinite(scores(model)).all()
@@ -152,7 +151,7 @@ def test_a_class_of_a_single_sample(kind):
     y = THREE.copy()
     y[5] = 7
     for labels in (y, np.where(np.arange(len(X)) == 5, "rare", "frequent")):
-        model = kind(PAIRS, random_state=0).fit(X, labels)
+        model = kind(PAIRS).fit(X, labels)
         assert np.isfinite(scores(model)).all()
         assert set(model.predict(X)) <= set(labels)
 
@@ -160,7 +159,7 @@ def test_a_class_of_a_single_sample(kind):
 @pytest.mark.parametrize("kind", [LocalizedSVC, LocalizedSVR, LocalizedFDA, LocalizedOneClassSVM])
 def test_rows_that_are_all_the_same(kind):
     same, y = np.tile(X[:1], (12, 1)), np.arange(12) % 2
-    model = kind(PAIRS, random_state=0, normalize=None)
+    model = kind(PAIRS, normalize=None)
     with pytest.raises(ValueError, match=r"constant|the same|equal"):
         model.fit(same, y)
     with pytest.raises(NotFittedError):
@@ -204,7 +203,7 @@ def test_ctrl_c_while_samples_are_held_out_leaves_the_plain_model(twin, when, in
 @JUDGED
 def test_a_callback_that_stops_while_samples_are_held_out_leaves_the_plain_model(twin):
     kind, _, own, y = TWINS[twin]
-    model = kind(PAIRS, random_state=0, tol=1e-7, **own).set_callbacks(Recorder(stop_after=3))
+    model = made(kind, PAIRS, tol=1e-7, **own).set_callbacks(Recorder(stop_after=3))
     with pytest.warns(ConvergenceWarning, match=f"{kind.__name__} .*callback asked"):
         model.fit(X, y)
     assert model.finished_

@@ -28,6 +28,7 @@ from manykernels import (
 )
 from manykernels.baselines import KimFDA
 from manykernels.kernels import RBF, Linear, Presence
+from tests.estimators.registry import made
 from tests.problems import slow
 
 NAMES = ["sound", "text", "image"]
@@ -45,10 +46,10 @@ GLOBAL = {
     "MKOneClassSVM": MKOneClassSVM(nu=0.3),
 }
 LOCALIZED = {
-    "LocalizedSVC": LocalizedSVC(random_state=0),
-    "LocalizedFDA": LocalizedFDA(random_state=0),
-    "LocalizedSVR": LocalizedSVR(random_state=0),
-    "LocalizedOneClassSVM": LocalizedOneClassSVM(random_state=0, nu=0.3),
+    "LocalizedSVC": LocalizedSVC(),
+    "LocalizedFDA": LocalizedFDA(),
+    "LocalizedSVR": LocalizedSVR(),
+    "LocalizedOneClassSVM": LocalizedOneClassSVM(nu=0.3),
 }
 every = pytest.mark.parametrize(
     "model",
@@ -229,12 +230,12 @@ def test_two_classes_of_a_baseline(missing):
 def test_gates_look_at_a_view_that_all_samples_have(model, missing):
     tables, y = samples(whole=["text"])
     new = samples(NEW, seed=1, whole=["text"])[0]
-    model = clone(model).set_params(kernels=RBF(), missing=missing, gating_features="text")
+    model = clone(model).set_params(kernels=RBF(), missing=missing, gating__features="text")
     by_views = clone(model).fit(tables, y)
     expected = answers(by_views, new)
     assert np.isfinite(expected).all()
     X, kernels = joined(tables)
-    by_table = clone(model).set_params(kernels=kernels, gating_features=slice(WIDTH, 2 * WIDTH))
+    by_table = clone(model).set_params(kernels=kernels, gating__features=slice(WIDTH, 2 * WIDTH))
     assert_allclose(answers(by_table.fit(X, y), joined(new)[0]), expected, rtol=1e-6, atol=1e-8)
     plain = {v: np.nan_to_num(t) for v, t in tables.items()}
     complete = clone(model).set_params(missing="error").fit(plain, y)
@@ -248,7 +249,7 @@ def test_gates_look_at_a_view_that_all_samples_have(model, missing):
 def test_gates_look_at_all_kernels_by_default_whatever_samples_lack(model, missing):
     tables, y = samples()
     new = samples(NEW, seed=1)[0]
-    model = clone(model).set_params(kernels=RBF(), missing=missing, gating_features=None)
+    model = clone(model).set_params(kernels=RBF(), missing=missing, gating__features=None)
     if "early_stopping" in model.get_params():
         model.set_params(early_stopping=3)
     model.fit(tables, y)
@@ -259,12 +260,12 @@ def test_gates_look_at_all_kernels_by_default_whatever_samples_lack(model, missi
 def test_gates_cannot_look_at_what_samples_lack():
     tables, y = samples()
     with pytest.raises(ValueError, match="gate looks at view 'sound', which some samples lack"):
-        LocalizedSVC(RBF(), missing="mean", gating_features=slice(None)).fit(tables, y)
+        made(LocalizedSVC, RBF(), missing="mean", features=slice(None)).fit(tables, y)
     X, kernels = joined(tables)
-    with pytest.raises(ValueError, match=r"gating_features: .* not finite"):
-        LocalizedSVC(kernels, missing="mean", gating_features=slice(None)).fit(X, y)
+    with pytest.raises(ValueError, match=r"features of the gate: .* not finite"):
+        made(LocalizedSVC, kernels, missing="mean", features=slice(None)).fit(X, y)
     stack, _ = matrices(MKFDA(RBF(), missing="mean").fit(tables, y), tables, tables)
-    model = LocalizedSVC("precomputed", missing="mean", gating_features="sound")
+    model = made(LocalizedSVC, "precomputed", missing="mean", features="sound")
     with pytest.raises(ValueError, match="gate looks at kernel 'sound', which some samples lack"):
         model.fit(stack, y)
 

@@ -19,6 +19,7 @@ from manykernels.estimators.regional import CANDIDATES
 from manykernels.gating.descent import ClassJudge, HeldOutCurve, HeldOutLosses, ValueJudge
 from manykernels.kernels import Linear
 from manykernels.utils.folds import stratified_folds
+from tests.estimators.registry import made
 from tests.problems import slow
 
 _rng = np.random.default_rng(0)
@@ -75,7 +76,7 @@ def test_the_choice_by_hand(kind):
         outputs = np.empty((len(y), 1))
         for test in folds:
             train = np.delete(np.arange(len(y)), test)
-            model = local("precomputed", regions=4, sharpness=sharpness)
+            model = made(local, "precomputed", regions=4, sharpness=sharpness)
             model.fit(stack[np.ix_(train, train)], y[train])
             decide = getattr(model, "decision_function", model.predict)
             outputs[test, 0] = decide(stack[np.ix_(test, train)])
@@ -84,7 +85,7 @@ def test_the_choice_by_hand(kind):
     expected = CANDIDATES[HeldOutCurve(judged).clearly_best]
     chosen = local("precomputed", regions=4).fit(stack, y)
     assert chosen.regions_.sharpness == expected
-    given = local("precomputed", regions=4, sharpness=expected).fit(stack, y)
+    given = made(local, "precomputed", regions=4, sharpness=expected).fit(stack, y)
     assert_allclose(chosen.weights_, given.weights_)
 
 
@@ -120,11 +121,13 @@ def test_counts_are_repetitions():
 
 @pytest.mark.filterwarnings("ignore:There are . regions")
 def test_few_samples_and_one_region_have_plain_weights():
-    assert ConvexLocalizedSVC(LINES).fit(X[:2], [0, 1]).regions_.sharpness == 0.0
-    assert ConvexLocalizedSVC(LINES, regions=1).fit(X, CORNER).regions_.sharpness == 0.0
+    assert made(ConvexLocalizedSVC, LINES).fit(X[:2], [0, 1]).regions_.sharpness == 0.0
+    assert made(ConvexLocalizedSVC, LINES, regions=1).fit(X, CORNER).regions_.sharpness == 0.0
 
 
 def test_a_given_sharpness_is_kept():
-    assert ConvexLocalizedSVC(LINES, sharpness=1.25).fit(X, CORNER).regions_.sharpness == 1.25
+    assert (
+        made(ConvexLocalizedSVC, LINES, sharpness=1.25).fit(X, CORNER).regions_.sharpness == 1.25
+    )
     with pytest.raises(ValueError, match="sharpness"):
-        ConvexLocalizedSVC(LINES, sharpness="sharp").fit(X, CORNER)
+        made(ConvexLocalizedSVC, LINES, sharpness="sharp").fit(X, CORNER)

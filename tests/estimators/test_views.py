@@ -30,7 +30,7 @@ from manykernels import (
     Views,
 )
 from manykernels.kernels import RBF, Cosine, Linear
-from tests.estimators.registry import every_variant_on_positive_kernels
+from tests.estimators.registry import every_variant_on_positive_kernels, made
 from tests.problems import slow, some_slow
 
 
@@ -437,9 +437,9 @@ def test_parameters_of_lists_of_kernels_in_a_dict(problem):
 def test_a_gate_of_text_says_what_it_needs(problem):
     frames, y = problem
     tables = {**frames, "noise": pd.DataFrame({"word": y}, index=frames["noise"].index)}
-    with pytest.raises(ValueError, match=r"looks at numbers: view 'noise'.*gating_features"):
-        LocalizedFDA(gating_features=slice(None), random_state=0).fit(tables, y)
+    with pytest.raises(ValueError, match=r"looks at numbers: view 'noise'.*features=<name"):
+        made(LocalizedFDA, features=slice(None)).fit(tables, y)
     # By default it looks at what the kernels make of the words.
     for features in ("size", None):
-        model = LocalizedFDA(gating_features=features, tol=0.1, random_state=0).fit(tables, y)
+        model = made(LocalizedFDA, features=features, tol=0.1).fit(tables, y)
         assert model.score(tables, y) > 0.9

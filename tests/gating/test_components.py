@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.decomposition import KernelPCA
 
 from manykernels import KernelUnion, LocalizedSVC
-from manykernels.gating import KernelComponents
+from manykernels.gating import KernelComponents, Sigmoid
 from manykernels.kernels import RBF, Linear
 
 rng = np.random.default_rng(0)
@@ -74,7 +74,7 @@ def test_kernels_that_cannot_tell_samples_apart():
 
 
 def test_new_samples_one_by_one_and_together():
-    how = {"early_stopping": False, "random_state": 0}
+    how = {"gating": Sigmoid(early_stopping=0)}
     model = LocalizedSVC(UNION, **how).fit(X, X[:, 0] > 0)
     together = model.gate(NEW)
     for row in range(3):

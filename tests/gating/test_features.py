@@ -285,7 +285,7 @@ def test_all_constant(what):
 
 @pytest.mark.parametrize("what", [None, [0], 1, StandardScaler(), RBF(gamma=1.0)], ids=repr)
 def test_one_row_is_too_few(what):
-    with pytest.raises(ValueError, match="gating_features: a gate cannot be learnt from 1 sample"):
+    with pytest.raises(ValueError, match="of the gate: a gate cannot be learnt from 1 sample"):
         GatingFeatures(what).fit(VALUES[:1])
 
 
@@ -296,7 +296,7 @@ def test_one_row_is_too_few(what):
 def test_values_that_are_not_finite(bad, shown, what):
     X = VALUES.copy()
     X[3, 2] = bad
-    message = rf"gating_features: .*not finite \({shown}\) at row 3, column 2\."
+    message = rf"features of the gate: .*not finite \({shown}\) at row 3, column 2\."
     for table in (X, sparse.csr_array(X), X.tolist()):
         with pytest.raises(ValueError, match=message):
             GatingFeatures(what).fit(table)
@@ -316,7 +316,7 @@ def test_values_that_a_transformer_makes_not_finite():
 def test_values_that_make_a_kernel_not_finite():
     X = VALUES.copy()
     X[3, 2] = np.nan
-    with pytest.raises(ValueError, match="gating_features: RBF"):
+    with pytest.raises(ValueError, match="features of the gate: RBF"):
         GatingFeatures(RBF(gamma=1.0)).fit(X)
 
 
@@ -340,9 +340,9 @@ def test_other_names_or_another_order():
 
 
 def test_columns_that_do_not_exist():
-    with pytest.raises(ValueError, match="gating_features: columns='z' cannot be selected"):
+    with pytest.raises(ValueError, match="features of the gate: columns='z' cannot be selected"):
         GatingFeatures("z").fit(FRAME)
-    with pytest.raises(ValueError, match=r"gating_features: columns=.* cannot be selected"):
+    with pytest.raises(ValueError, match=r"features of the gate: columns=.* cannot be selected"):
         GatingFeatures([7]).fit(VALUES)
     with pytest.raises(ValueError, match="0 feature"):
         GatingFeatures([]).fit(VALUES)
@@ -374,7 +374,7 @@ def test_classes_and_matrices_in_the_wrong_place():
             GatingFeatures(kind).fit(VALUES)
     with pytest.raises(TypeError, match="given as the X of fit"):
         GatingFeatures(VALUES).fit(VALUES)
-    with pytest.raises((TypeError, ValueError), match="gating_features"):
+    with pytest.raises((TypeError, ValueError), match="features of the gate"):
         GatingFeatures(2.5).fit(VALUES)
 
 
@@ -382,19 +382,19 @@ def test_classes_and_matrices_in_the_wrong_place():
     "X", [VALUES[0], VALUES[None], "text", [["a", "b"], ["c", "d"]], [[1], []]]
 )
 def test_tables_that_are_none(X):
-    with pytest.raises((ValueError, TypeError), match="gating_features"):
+    with pytest.raises((ValueError, TypeError), match="features of the gate"):
         GatingFeatures().fit(X)
 
 
 def test_a_kernel_stack_is_no_table():
     stack = KernelUnion([("rbf", RBF())]).fit(VALUES)(VALUES)
-    with pytest.raises(TypeError, match="gating_features: a KernelStack has no features"):
+    with pytest.raises(TypeError, match="features of the gate: a KernelStack has no features"):
         GatingFeatures().fit(stack)
 
 
 @pytest.mark.parametrize("what", [None, 2, PCA(1), RBF()], ids=repr)
 def test_no_rows(what):
-    with pytest.raises(ValueError, match="gating_features: there are no training rows"):
+    with pytest.raises(ValueError, match="features of the gate: there are no training rows"):
         GatingFeatures(what).fit(VALUES[:0])
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import LocalizedSVR
-from manykernels.gating import Sigmoid
+from manykernels.gating import Sigmoid, Softmax
 from manykernels.gating.descent import DescentOptions
 from manykernels.gating.gates import as_gate
 from manykernels.gating.learning import GateLearning
@@ -19,8 +20,8 @@ from tests.gating.gated_problems import PROBLEMS, SAMPLES, Interrupted, X, machi
 
 
 def learning_of(gate="softmax", n_init=1, **options):
-    rng = np.random.default_rng(0)
-    return GateLearning("Estimator", as_gate(gate), n_init, rng, DescentOptions(**options))
+    gate = clone(as_gate(gate)).set_params(n_init=n_init)
+    return GateLearning("Estimator", gate, np.random.default_rng(0), DescentOptions(**options))
 
 
 def learn(problems, observer=None, **how):
@@ -103,20 +104,23 @@ def test_gates_are_learnt_one_after_the_other():
 
 
 def test_parameters_of_an_estimator():
-    how = {"tol": 0.1, "max_iter": 7, "quasi_newton": False, "penalty": 0.5}
-    model = LocalizedSVR(n_init=4, early_stopping=False, random_state=3, **how)
-    learning = GateLearning.of(model)
-    assert (learning.estimator, learning.gate) == ("LocalizedSVR", Sigmoid())
+    how = {"max_iter": 7, "quasi_newton": False, "penalty": 0.5}
+    gate = Sigmoid(n_init=4, early_stopping=0, random_state=3, **how)
+    learning = GateLearning.of(LocalizedSVR(gating=gate, tol=0.1))
+    assert (learning.estimator, learning.gate) == ("LocalizedSVR", gate)
     assert learning.options == DescentOptions(0.1, 7, quasi_newton=False)
     assert (learning.penalty, learning.n_folds) == (0.5, 0)
-    assert learning.n_init == 4
     assert learning.rng.uniform() == np.random.RandomState(3).uniform()
+    by_name = GateLearning.of(LocalizedSVR(gating="softmax"))
+    assert isinstance(by_name.gate, Softmax)
+    assert (by_name.penalty, by_name.n_folds) == (0.003, 3)
+    assert by_name.options == DescentOptions()
 
 
 # -- observers, interruptions, warnings --------------------------------------------------------
 
 
-@pytest.mark.parametrize("gate", ["softmax", Sigmoid(1e6)])
+@pytest.mark.parametrize("gate", ["softmax", Sigmoid(scale=1e6)])
 def test_the_number_of_points_is_bounded_beforehand(gate):
     seen = []
     how = {"gate": gate, "n_init": 2, "tol": 1e-9, "max_iter": 4}
@@ -157,7 +161,7 @@ def test_steps_that_do_not_suffice():
 
 
 def test_saturated_gates():
-    learnt = learn(["hinge"], gate=Sigmoid(1e6))
+    learnt = learn(["hinge"], gate=Sigmoid(scale=1e6))
     with pytest.warns(ConvergenceWarning, match="saturated everywhere in 3 of the starts"):
         learnt.warn()
 

@@ -43,7 +43,7 @@ def distances(X, centers):
 
 def test_with_a_linear_kernel_it_is_k_means():
     X, truth = blobs()
-    regions = KernelRegions(3).fit(linear_stack(X))
+    regions = KernelRegions(3, sharpness=0.5).fit(linear_stack(X))
     # The largest group comes first.
     assert_array_equal(regions.labels_, np.array([1, 0, 2])[truth])
     other = KMeans(3, n_init=10, random_state=0).fit(X)
@@ -70,7 +70,7 @@ def test_an_infinite_sharpness_gives_every_sample_to_the_nearest():
     X, _ = blobs()
     stack = linear_stack(X)
     hard = KernelRegions(3, sharpness=np.inf).fit(stack).shares(stack)
-    soft = KernelRegions(3).fit(stack).shares(stack)
+    soft = KernelRegions(3, sharpness=0.5).fit(stack).shares(stack)
     assert set(hard.ravel()) == {0.0, 1.0}
     assert_array_equal(hard.argmax(axis=1), soft.argmax(axis=1))
 
@@ -78,21 +78,21 @@ def test_an_infinite_sharpness_gives_every_sample_to_the_nearest():
 def test_no_sharpness_and_one_region_tell_nothing_apart():
     stack = linear_stack(blobs()[0])
     assert_array_equal(KernelRegions(4, sharpness=0.0).fit(stack).shares(stack), 0.25)
-    assert_array_equal(KernelRegions(1).fit(stack).shares(stack), 1.0)
+    assert_array_equal(KernelRegions(1, sharpness=0.5).fit(stack).shares(stack), 1.0)
 
 
 def test_samples_far_from_all_others_have_the_largest_share_in_the_widest_region():
     rng = np.random.default_rng(0)
     X = np.concatenate([0.1 * rng.standard_normal((30, 2)), 5 + rng.standard_normal((20, 2))])
     union = rbf_grid([0.5, 1.0]).fit(X)
-    regions = KernelRegions(2).fit(union(X))
+    regions = KernelRegions(2, sharpness=0.5).fit(union(X))
     wide = int(regions.labels_[-1])
     far = regions.shares(union(np.array([[1e6, 0.0], [0.0, -1e9]]), X))
     assert np.isfinite(far).all()
     assert_allclose(far.sum(axis=1), 1.0)
     assert (far.argmax(axis=1) == wide).all()
     # With a linear kernel distances grow, and so do their differences.
-    linear = KernelRegions(2).fit(linear_stack(X))
+    linear = KernelRegions(2, sharpness=0.5).fit(linear_stack(X))
     far = linear.shares(linear_stack(np.array([[1e150, 0.0]]), X))
     assert_allclose(np.sort(far[0]), [0.0, 1.0], atol=0.0)
 
@@ -110,10 +110,10 @@ def test_the_order_of_samples_and_of_kernels_does_not_matter(seed):
     X, _ = blobs(seed)
     rng = np.random.default_rng(seed)
     stack = union_of(X)(X)
-    shares = KernelRegions(3).fit(stack).shares(stack)
+    shares = KernelRegions(3, sharpness=0.5).fit(stack).shares(stack)
     order, kernels = rng.permutation(len(X)), rng.permutation(4)
     shuffled = stack[np.ix_(order, order)].select(kernels)
-    found = KernelRegions(3).fit(shuffled).shares(shuffled)
+    found = KernelRegions(3, sharpness=0.5).fit(shuffled).shares(shuffled)
     assert_allclose(found, shares[order], atol=1e-8)
 
 
@@ -124,9 +124,9 @@ def test_weights_are_repeated_samples(seed):
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 4, len(X))
     stack = union_of(X)(X)
-    weighted = KernelRegions(3).fit(stack, counts.astype(float))
+    weighted = KernelRegions(3, sharpness=0.5).fit(stack, counts.astype(float))
     rows = np.repeat(np.arange(len(X)), counts)
-    repeated = KernelRegions(3).fit(stack[np.ix_(rows, rows)])
+    repeated = KernelRegions(3, sharpness=0.5).fit(stack[np.ix_(rows, rows)])
     assert repeated.inertia_ == pytest.approx(weighted.inertia_, rel=1e-8)
     assert repeated.scale_ == pytest.approx(weighted.scale_, rel=1e-8)
     assert_allclose(
@@ -136,7 +136,7 @@ def test_weights_are_repeated_samples(seed):
 
 def test_a_seed_gives_the_same_regions_each_time():
     stack = union_of(blobs()[0])(blobs()[0])
-    first, second = (KernelRegions(3, random_state=7).fit(stack) for _ in range(2))
+    first, second = (KernelRegions(3, sharpness=0.5, random_state=7).fit(stack) for _ in range(2))
     assert_array_equal(first.shares(stack), second.shares(stack))
 
 
@@ -155,7 +155,7 @@ def test_equal_samples_make_fewer_regions_with_a_warning(n_places):
     X = np.repeat(np.array([[1.0, 0.0], [0.0, 2.0]])[:n_places], 5, axis=0)
     stack = linear_stack(X)
     with pytest.warns(UserWarning, match=f"There are {n_places} regions, not 4"):
-        regions = KernelRegions(4).fit(stack)
+        regions = KernelRegions(4, sharpness=0.5).fit(stack)
     assert regions.n_regions_ == n_places
     shares = regions.shares(stack)
     assert shares.shape == (len(X), n_places)
@@ -164,14 +164,14 @@ def test_equal_samples_make_fewer_regions_with_a_warning(n_places):
 
 def test_no_region_is_empty_with_as_many_regions_as_samples():
     X = np.random.default_rng(0).standard_normal((7, 2))
-    regions = KernelRegions(7).fit(linear_stack(X))
+    regions = KernelRegions(7, sharpness=0.5).fit(linear_stack(X))
     assert_array_equal(np.sort(regions.labels_), np.arange(7))
 
 
 def test_a_kernel_of_zeros_has_one_region():
     stack = KernelStack.from_arrays([np.zeros((5, 5))])
     with pytest.warns(UserWarning, match="There are 1 regions, not 3"):
-        assert_array_equal(KernelRegions(3).fit(stack).shares(stack), 1.0)
+        assert_array_equal(KernelRegions(3, sharpness=0.5).fit(stack).shares(stack), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -190,6 +190,14 @@ def test_parameters_outside_their_range(name, value):
         KernelRegions(**{name: value}).fit(linear_stack(blobs()[0]))
 
 
+def test_shares_need_a_sharpness():
+    stack = linear_stack(blobs()[0])
+    for sharpness in ("auto", [1.0, 2.0]):
+        regions = KernelRegions(3).fit(stack).with_sharpness(sharpness)
+        with pytest.raises(ValueError, match=r"is chosen by estimators .*Pass a number"):
+            regions.shares(stack)
+
+
 # -- as a step of the preparation ------------------------------------------------------------
 
 
@@ -197,7 +205,10 @@ def steps():
     X, _ = blobs()
     shares = np.random.default_rng(0).dirichlet(np.ones(3), len(X))
     new = np.random.default_rng(1).dirichlet(np.ones(3), 9)
-    return {"found": (ByRegion(KernelRegions(3)), None), "given": (ByRegion(None, shares), new)}
+    return {
+        "found": (ByRegion(KernelRegions(3, sharpness=0.5)), None),
+        "given": (ByRegion(None, shares), new),
+    }
 
 
 @pytest.mark.parametrize("kind", ["found", "given"])

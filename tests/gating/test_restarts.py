@@ -38,7 +38,7 @@ def test_the_lowest_of_several_starts_is_kept():
 # -- saturated gates ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class SaturatedAtFirst(Softmax):
     """A softmax gate some of whose starts leave all samples to the first kernel."""
 
@@ -68,7 +68,7 @@ def test_saturated_starts_are_drawn_again(n_saturated, n_redrawn):
 
 def test_a_gate_that_splits_at_random_and_cannot_learn_is_drawn_again():
     """Saturated everywhere, with different kernels at different samples: it has no gradient."""
-    found = seeded(objective_of(Sigmoid(1e6)), 1, DescentOptions())
+    found = seeded(objective_of(Sigmoid(scale=1e6)), 1, DescentOptions())
     assert np.ptp(found.best.point.outputs, axis=0).max() == 1.0
     assert found.n_redrawn == 3
 
@@ -108,7 +108,7 @@ def test_an_observer_sees_all_starts_and_its_answer_ends_them():
 
 
 def test_an_observer_that_stops_a_saturated_start_ends_all():
-    objective = objective_of(Sigmoid(1e6))
+    objective = objective_of(Sigmoid(scale=1e6))
     found = seeded(objective, 4, observer=lambda progress: True)
     assert (objective.n_inner_solves, found.n_redrawn, len(found.objectives)) == (1, 0, 1)
 

@@ -27,7 +27,7 @@ def test_probabilities_of_a_mixture_are_shares():
     given = GivenRegions(mixture).fit(X)
     assert given.n_regions_ == 2
     assert_allclose(given.shares(NEW), mixture.fit(X).predict_proba(NEW))
-    assert not hasattr(given.what, "means_") or given.what is mixture
+    assert given.model is mixture
 
 
 def test_the_estimator_of_the_user_is_not_fitted():
@@ -62,19 +62,19 @@ def test_sample_weights_reach_an_estimator_that_takes_them():
 
 def test_columns_hold_shares():
     table = np.hstack([X, SHARES])
-    given = GivenRegions([2, 3, 4]).fit(table)
+    given = GivenRegions(columns=[2, 3, 4]).fit(table)
     assert_allclose(given.shares(table[5:8]), SHARES[5:8])
     frame = pd.DataFrame(table, columns=["a", "b", "north", "east", "south"])
-    given = GivenRegions(["south", "north", "east"]).fit(frame)
+    given = GivenRegions(columns=["south", "north", "east"]).fit(frame)
     assert_allclose(given.shares(frame[5:8]), SHARES[5:8][:, [2, 0, 1]])
 
 
 def test_categories_through_an_encoder():
     frame = pd.DataFrame({"x": X[:, 0], "site": np.where(Y == 0, "Bern", "Lyon")})
-    given = GivenRegions((["site"], OneHotEncoder())).fit(frame)
+    given = GivenRegions(OneHotEncoder(), columns=["site"]).fit(frame)
     assert_array_equal(given.shares(frame), np.eye(2)[Y])
     with pytest.raises(ValueError, match=r"regions: shares are numbers.*OneHotEncoder"):
-        GivenRegions(["site"]).fit(frame)
+        GivenRegions(columns=["site"]).fit(frame)
 
 
 def test_a_function_of_the_table():
@@ -83,7 +83,7 @@ def test_a_function_of_the_table():
         return np.hstack([side, ~side])
 
     assert_array_equal(GivenRegions(left).fit(X).shares(NEW)[:2], np.eye(2))
-    on_columns = GivenRegions((slice(0, 1), left)).fit(X)
+    on_columns = GivenRegions(left, columns=slice(0, 1)).fit(X)
     assert_array_equal(on_columns.shares(NEW)[:2], np.eye(2))
 
 
@@ -152,13 +152,14 @@ def test_a_region_that_is_new_has_no_weights():
 
 
 @pytest.mark.parametrize(
-    ("what", "message"),
+    ("model", "message"),
     [
         (KMeans, r"KMeans is a class; pass an instance"),
         (DBSCAN(), "cannot be applied to new samples"),
         (SHARES, "cannot be used for new samples"),
+        (["east", "west"], r"by name: GivenRegions\(columns=\.\.\.\)"),
     ],
 )
-def test_what_gives_no_shares(what, message):
+def test_models_that_give_no_shares(model, message):
     with pytest.raises(TypeError, match=message):
-        GivenRegions(what).fit(X)
+        GivenRegions(model).fit(X)

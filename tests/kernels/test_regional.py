@@ -175,3 +175,8 @@ def test_they_are_normalised_by_sample_before_centring_only():
     centred = Center().fit_transform(RegionalKernels(UNION(X), FACTORS, FACTORS))
     with pytest.raises(ValueError, match="by sample before centring"):
         Spherical().fit_transform(centred)
+
+
+def test_products_with_a_sum_that_is_not_formed(base):
+    regional = Center().fit_transform(RegionalKernels(base, FACTORS, FACTORS))
+    same(regional.apply_combined(WEIGHTS, COLUMNS), regional.combine(WEIGHTS) @ COLUMNS)

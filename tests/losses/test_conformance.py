@@ -15,6 +15,7 @@ from manykernels.domains import lp_domain
 from manykernels.losses.composed import SummedLoss
 from manykernels.losses.features import FeatureLoss
 from manykernels.losses.kim import KimLoss
+from manykernels.losses.smooth import Cox, Logistic, Multinomial, Poisson, SmoothLoss
 from manykernels.losses.square import JointSquareLoss, SquareLoss
 from manykernels.losses.svm import (
     BoxLoss,
@@ -117,6 +118,38 @@ def kim(matrices, weight, seed):
     return KimLoss(stack_of(matrices), labels, 0.3, weight)
 
 
+def logistic(m, weight, seed):
+    return Logistic(signs_for(m, seed), weight)
+
+
+def multinomial(m, weight, seed):
+    return Multinomial(labels_for(m, 3, seed), sample_weight=weight)
+
+
+def poisson(m, weight, seed):
+    rng = np.random.default_rng(seed)
+    return Poisson(1 + rng.poisson(3.0, m), rng.normal(size=m), weight)
+
+
+def cox(ties):
+    def make(m, weight, seed):
+        rng = np.random.default_rng(seed)
+        time, event = rng.integers(1, 9, m), rng.random(m) < 0.7
+        event[0] = True
+        strata = np.arange(m) % 2
+        return Cox(time, event, strata=strata, ties=ties, sample_weight=weight)
+
+    return make
+
+
+def smooth(function, n_outputs=1):
+    def make(matrices, weight, seed, inner_tol=1e-22):
+        chosen = function(matrices.shape[1], weight, seed)
+        return SmoothLoss(stack_of(matrices), chosen, 0.3, inner_tol)
+
+    return Case(SmoothLoss, make, n_outputs)
+
+
 LOSSES = {
     "square": Case(SquareLoss, lambda K, w, s: centred(K, 2, w, s)),
     "square of three classes": Case(SquareLoss, lambda K, w, s: centred(K, 3, w, s), 2),
@@ -131,6 +164,11 @@ LOSSES = {
     "joint squared hinge": Case(JointSquaredHingeLoss, joint_hinge, learns_reg=True),
     "epsilon-insensitive": Case(EpsilonInsensitiveLoss, tube),
     "one class": Case(OneClassLoss, one_class),
+    "logistic": smooth(logistic),
+    "multinomial": smooth(multinomial, 3),
+    "poisson": smooth(poisson),
+    "cox, Breslow's ties": smooth(cox("breslow")),
+    "cox, Efron's ties": smooth(cox("efron")),
 }
 SVMS = {name: case for name, case in LOSSES.items() if issubclass(case.kind, BoxLoss)}
 

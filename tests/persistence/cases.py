@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 import manykernels as mk
 from manykernels.baselines import Average, Product
-from manykernels.gating import Gaussian
+from manykernels.gating import Gaussian, GivenRegions, KernelRegions, Sigmoid
 from manykernels.kernels import (
     RBF,
     Categorical,
@@ -279,15 +279,17 @@ CASES = {
         *MISSING,
         LABELLED,
     ),
-    "gate": Case(
-        mk.LocalizedSVC(gating=Gaussian(0.1), gating_features=[0, 1], random_state=0), TRAIN, NEW
-    ),
-    "gate of components": Case(mk.LocalizedFDA(random_state=0), TRAIN, NEW),
+    "gate": Case(mk.LocalizedSVC(gating=Gaussian(scale=0.1, features=[0, 1])), TRAIN, NEW),
+    "gate of components": Case(mk.LocalizedFDA(), TRAIN, NEW),
     "gate, random state": Case(
-        mk.LocalizedSVC(early_stopping=False, random_state=np.random.RandomState(3)), TRAIN, NEW
+        mk.LocalizedSVC(gating=Sigmoid(early_stopping=0, random_state=np.random.RandomState(3))),
+        TRAIN,
+        NEW,
     ),
-    "regions": Case(mk.ConvexLocalizedSVC(sharpness=1.0), TRAIN, NEW),
-    "regions, given": Case(mk.ConvexLocalizedSVC(regions=KMeans(2, random_state=0)), TRAIN, NEW),
+    "regions": Case(mk.ConvexLocalizedSVC(regions=KernelRegions(sharpness=1.0)), TRAIN, NEW),
+    "regions, given": Case(
+        mk.ConvexLocalizedSVC(regions=GivenRegions(KMeans(2, random_state=0))), TRAIN, NEW
+    ),
     "denoised": Case(mk.MKFDA(denoise=mk.Denoise("cv")), TRAIN, NEW),
     "bands": Case(mk.MKFDA([("near", RBF()), ("flat", Linear())], denoise=mk.Bands()), TRAIN, NEW),
     "merged": Case(Average(estimator=mk.MKFDACV(regs=[1.0])), TRAIN, NEW),

@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import manykernels as mk
+from manykernels.gating import KernelRegions
 from manykernels.kernels import RBF, Cosine, Linear, Spectrum
 
 FOLDER = Path(__file__).parent / "golden"
@@ -51,8 +52,8 @@ MODELS = {
     "svc_views": (mk.MKSVC(PAIRS), views),
     "svc_texts": (mk.MKSVC({"words": Cosine().after(TfidfVectorizer())}), words),
     "fda_sequences": (mk.MKFDA({"pairs": Spectrum(2)}), letters),
-    "gate": (mk.LocalizedSVC(PAIRS, random_state=0), table),
-    "regions": (mk.ConvexLocalizedSVC(PAIRS, sharpness=1.0), table),
+    "gate": (mk.LocalizedSVC(PAIRS), table),
+    "regions": (mk.ConvexLocalizedSVC(PAIRS, regions=KernelRegions(sharpness=1.0)), table),
 }
 
 

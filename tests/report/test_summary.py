@@ -26,6 +26,7 @@ from manykernels import (
     view_importance,
 )
 from manykernels.baselines import Average
+from manykernels.gating import KernelRegions
 from manykernels.kernels import RBF
 from manykernels.metrics.classwise import effective_number
 from manykernels.report import report
@@ -87,7 +88,8 @@ def test_shares_by_view_and_effective_number():
 
 def test_weights_of_regions_and_classes_have_names():
     X, y = IRIS
-    model = ConvexLocalizedSVC(regions=2, sharpness=2.0, multi_class="separate").fit(X, y)
+    regions = KernelRegions(2, sharpness=2.0)
+    model = ConvexLocalizedSVC(regions=regions, multi_class="separate").fit(X, y)
     groups = summarize(model)["learnt"]["groups"]
     assert len(groups) == 3 * len(model.region_sizes_) == np.prod(model.weights_.shape[:2])
     assert groups[0]["name"].startswith("class 0, region 0 (")
@@ -158,6 +160,52 @@ def test_the_score_of_a_search_is_the_same_in_its_report(kind, repeats):
     assert judged["how"].startswith(f"{40 * repeats} training samples, held out in 5 folds")
     told = "40 of 80 rows repeat others and were kept together"
     assert (told in judged["how"]) == (repeats == 2)
+
+
+@pytest.mark.parametrize("kind", [MKFDACV, MKSVCCV, MKRidgeCV, *slow(MKSVRCV)])
+@pytest.mark.parametrize("precomputed", [False, *slow(True)])
+def test_the_score_of_a_weighted_search_is_the_same_in_its_report(kind, precomputed):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 2)), rng.integers(0, 2, 40)
+    X[:, 0] += y
+    weights = rng.uniform(0.2, 5.0, 40)
+    weights[[3, 17]] = 0.0
+    options = {"ps": [1, 2]}
+    if precomputed:
+        X, options = RBF().fit(X)(X), {"ps": [2], "kernels": "precomputed"}
+    model = kind(**options).fit(X, y, weights)
+    judged = summarize(model, X, y, sample_weight=weights, importance=False)["judged"]
+    assert judged["n_samples"] == 38
+    assert judged["scores"][0]["value"] == pytest.approx(model.left_out_score_, abs=1e-12)
+    assert judged["how"].endswith("scores are weighted, counts are not")
+
+
+def test_weights_are_how_often_samples_count():
+    """In scores and shares of a report, a sample of weight two is the same as two samples."""
+    X, y = IRIS
+    model = MKFDA(RBF(), reg=1.0).fit(X[::2], y[::2])
+    weights = np.arange(75) % 3.0
+    weighted = summarize(model, X[1::2], y[1::2], sample_weight=weights)["judged"]
+    rows = np.repeat(np.arange(75), weights.astype(int))
+    repeated = summarize(model, X[1::2][rows], y[1::2][rows])["judged"]
+    assert weighted["n_samples"] < repeated["n_samples"]
+    for scores in zip(weighted["scores"], repeated["scores"], strict=True):
+        assert scores[0]["value"] == pytest.approx(scores[1]["value"])
+    for name in ("recall", "precision"):
+        assert [row[name] for row in weighted["classes"]] == pytest.approx(
+            [row[name] for row in repeated["classes"]]
+        )
+    assert weighted["baseline"]["value"] == pytest.approx(repeated["baseline"]["value"])
+
+
+def test_importance_of_a_report_is_weighted():
+    tables, y = views_and_classes()
+    weights = np.where(np.arange(60) < 30, 3.0, 1.0)
+    model = MKFDA(RBF()).fit(tables, y, weights)
+    data = summarize(model, tables, y, sample_weight=weights)
+    expected = view_importance(model, tables, y, sample_weight=weights, n_resamples=0)
+    assert data["importance"]["score"] == pytest.approx(expected.score)
+    assert data["judged"]["scores"][0]["value"] == pytest.approx(expected.score)
 
 
 def test_a_training_score_is_never_given():
@@ -290,12 +338,12 @@ def test_calibrated_probabilities_lie_on_the_diagonal():
     rng = np.random.default_rng(0)
     chances = rng.random(20_000)
     happened = rng.random(20_000) < chances
-    bins = calibration(chances, happened)
+    bins = calibration(chances, happened, np.ones(len(chances)))
     assert len(bins) == 10
     assert sum(one["n"] for one in bins) == 20_000
     assert all(abs(one["said"] - one["happened"]) < 0.03 for one in bins)
     assert all(one["low"] <= one["happened"] <= one["high"] for one in bins)
-    assert calibration(chances[:29], happened[:29]) == []
+    assert calibration(chances[:29], happened[:29], np.ones(29)) == []
 
 
 # -- importance ------------------------------------------------------------------------------
@@ -389,6 +437,17 @@ def test_row_keys_are_equal_for_equal_rows_only():
         assert keys[0] == keys[1]
         assert keys[0] != keys[3]
     assert row_keys(dense)[0] == row_keys(dense)[2]
+
+
+@pytest.mark.parametrize("n_constant", [4, 5, 6])
+def test_up_to_five_constant_columns_are_named(n_constant):
+    X, y = IRIS
+    X = np.column_stack([X, np.ones((len(X), n_constant))])
+    model = MKFDA(RBF(), reg=1.0).fit(X, y)
+    checks = report(model, X, y, importance=False).data["data"]["checks"]
+    (message,) = [check["found"] for check in checks if check["name"] == "Constant columns"]
+    assert ("and others" in message) == (n_constant > 5)
+    assert ("8" in message) == (n_constant >= 5)
 
 
 # -- bad input -------------------------------------------------------------------------------

@@ -113,11 +113,11 @@ def test_any_point_made_feasible_proves_a_bound(kind):
         assert (v >= program.lower).all()
         assert (v <= program.upper).all()
         np.testing.assert_allclose(v.sum(axis=0), program.totals, atol=1e-9 * (1.0 + size))
-        bound = program.lower_bound(v, loss.products(v), domain.support)
+        bound = program.point(v, loss.products(v)).lower_bound(domain.support)
         # The certificate has the best of all.
         assert bound <= best.certificate.primal + 1e-9 * abs(best.certificate.primal)
     v = program.feasible(best.evaluation.dual)
-    bound = program.lower_bound(v, loss.products(v), domain.support)
+    bound = program.point(v, loss.products(v)).lower_bound(domain.support)
     assert bound == pytest.approx(best.certificate.primal, rel=1e-6)
 
 

@@ -6,8 +6,6 @@ Arrays have one row per class, so that steps write contiguous memory: ``d`` and 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..utils.compiled import compiled
@@ -19,7 +17,7 @@ _HALVINGS = 40
 
 
 @compiled()
-def set_weights(squares: Any, q: float, weights: Any) -> float:
+def set_weights(squares: np.ndarray, q: float, weights: np.ndarray) -> float:
     """Set weights to ``∇σ(½ squares)`` for ``σ = ‖·‖_q``, and return the value of σ."""
     top = squares.max()
     if not top > 0.0:
@@ -35,7 +33,9 @@ def set_weights(squares: Any, q: float, weights: Any) -> float:
 
 
 @compiled()
-def _runner_up(F: Any, weights: Any, i: int, label: int, factor: float, f: Any) -> int:
+def _runner_up(
+    F: np.ndarray, weights: np.ndarray, i: int, label: int, factor: float, f: np.ndarray
+) -> int:
     """Set f to the outputs of sample i, and return the other class with the largest output."""
     f[:] = 0.0
     for j in range(len(F)):
@@ -49,7 +49,7 @@ def _runner_up(F: Any, weights: Any, i: int, label: int, factor: float, f: Any) 
 
 
 @compiled(fastmath={"contract"})
-def _add_row(F: Any, K: Any, i: int, c: int, change: float) -> None:
+def _add_row(F: np.ndarray, K: np.ndarray, i: int, c: int, change: float) -> None:
     """Update the outputs of class c after `change` was added to the coefficient of sample i."""
     for j in range(len(F)):
         output, row = F[j, c], K[j, i]
@@ -59,7 +59,15 @@ def _add_row(F: Any, K: Any, i: int, c: int, change: float) -> None:
 
 @compiled()
 def _step(
-    K: Any, F: Any, d: Any, squares: Any, i: int, label: int, other: int, size: float, unit: float
+    K: np.ndarray,
+    F: np.ndarray,
+    d: np.ndarray,
+    squares: np.ndarray,
+    i: int,
+    label: int,
+    other: int,
+    size: float,
+    unit: float,
 ) -> None:
     """Add ``size · z`` of sample i to θ."""
     for j in range(len(F)):
@@ -73,13 +81,13 @@ def _step(
 
 @compiled()
 def online_epoch(
-    K: Any,
-    F: Any,
-    d: Any,
-    squares: Any,
-    labels: Any,
-    order: Any,
-    steps: Any,
+    K: np.ndarray,
+    F: np.ndarray,
+    d: np.ndarray,
+    squares: np.ndarray,
+    labels: np.ndarray,
+    order: np.ndarray,
+    steps: np.ndarray,
     q: float,
     unit: float,
 ) -> int:
@@ -99,18 +107,18 @@ def online_epoch(
 
 @compiled()
 def batch_epoch(
-    K: Any,
-    F: Any,
-    d: Any,
-    squares: Any,
-    labels: Any,
-    order: Any,
-    importances: Any,
+    K: np.ndarray,
+    F: np.ndarray,
+    d: np.ndarray,
+    squares: np.ndarray,
+    labels: np.ndarray,
+    order: np.ndarray,
+    importances: np.ndarray,
     q: float,
     unit: float,
     lam: float,
     radius: float,
-    clock: Any,
+    clock: np.ndarray,
 ) -> None:
     """Stage 2: subgradient steps of sizes ``1/(λt + s_t)``; `clock` has t and s_t."""
     weights, f, lengths = np.empty(len(F)), np.empty(len(d)), np.empty(len(F))
@@ -151,7 +159,13 @@ def batch_epoch(
 
 @compiled()
 def best_step(
-    squares: Any, halves: Any, bends: Any, slope: float, q: float, weights: Any, at: Any
+    squares: np.ndarray,
+    halves: np.ndarray,
+    bends: np.ndarray,
+    slope: float,
+    q: float,
+    weights: np.ndarray,
+    at: np.ndarray,
 ) -> float:
     """Return t in [0, 1] that maximises ``t·slope − σ(½(squares + 2t halves + t² bends))``."""
     low, high = 0.0, 1.0
@@ -173,7 +187,7 @@ def best_step(
 
 
 @compiled()
-def _project(point: Any, total: float, target: Any) -> None:
+def _project(point: np.ndarray, total: float, target: np.ndarray) -> None:
     """Set `target` to the projection of `point` on the simplex of sum `total`."""
     falling = np.sort(point)[::-1]
     above, level = 0.0, 0.0
@@ -188,13 +202,13 @@ def _project(point: Any, total: float, target: Any) -> None:
 
 @compiled()
 def ascend(
-    K: Any,
-    F: Any,
-    u: Any,
-    squares: Any,
-    labels: Any,
-    penalties: Any,
-    order: Any,
+    K: np.ndarray,
+    F: np.ndarray,
+    u: np.ndarray,
+    squares: np.ndarray,
+    labels: np.ndarray,
+    penalties: np.ndarray,
+    order: np.ndarray,
     q: float,
     unit: float,
     min_curvature: float,

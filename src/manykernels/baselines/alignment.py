@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 from sklearn.base import is_classifier
 
@@ -167,7 +168,7 @@ class Alignment(OneKernelMachine, KernelEstimator):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the weights by alignment, and fit the machine."""
         machine = self._new_machine()
         rows = self._target_rows(machine, X, y, sample_weight, centred=True)

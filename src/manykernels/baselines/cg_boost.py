@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators.base import POSITIVE, FitTask, estimator, fits
@@ -265,7 +266,7 @@ class CGBoost(KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the machine."""
         rows = labelled_rows(self, X, y, sample_weight, None)
         signs = one_against_rest(rows.labels, len(rows.classes))

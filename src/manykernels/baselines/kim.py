@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import type_of_target
 
-from ..discriminant.decision import N_FOLDS, Regression, checked_priors
-from ..discriminant.problem import FisherProblem
+from ..discriminant.decision import N_FOLDS, Regression
 from ..domains import Domain
-from ..estimators.base import POSITIVE, FitTask, estimator, fits
-from ..estimators.fda import learn_discriminant
-from ..estimators.inputs import check_targets, discriminant_rows
-from ..estimators.kernel_data import TrainingKernels, WeightLearning, WeightParameters
+from ..estimators.base import POSITIVE, estimator, fits
+from ..estimators.fda import FisherTask
+from ..estimators.inputs import MatrixSource, TrainingRows, check_targets, discriminant_rows
+from ..estimators.kernel_data import KernelData, Learnt, WeightParameters
+from ..estimators.learning import Point, fit_model
 from ..estimators.prediction import KernelDiscriminant
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, UnitTrace
@@ -118,47 +120,55 @@ class KimFDA(KernelDiscriminant):
         return tags
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel weights and the discriminant."""
-        learning = WeightLearning.of(self)
         if sample_weight is None and y is not None and _is_multiclass(y):
             # Before X is read: the checks of scikit-learn pass a table for precomputed kernels.
             _refuse_more_than_two(np.unique(y))
-        # No class weights: in the ratio each class has its own mean and covariance.
-        rows = discriminant_rows(self, X, y, sample_weight, None)
-        _refuse_more_than_two(rows.classes)
-        learning.refuse_unfit(ProblemSpec(KimLoss, len(rows), rows.data.n_kernels, 1))
-        task = FitTask.begin(self, X, y, learning.max_iter + 1)
-        kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
-        samples = kernels.labelled(rows)
-        priors = checked_priors(self.priors, samples)
-        transform = Chain([*kernels.preparation(self.normalize).steps, _ZeroConstants()])
-        fitted = learn_discriminant(
-            kernels, samples, transform, priors, learning, task, self._make_loss, _ratio_direction
-        )
-        # Biased: the fixed kernel weights were learnt from the samples that are left out.
-        del fitted["left_out_log_proba_"]
-        return self._keep(task, rows.attributes, fitted)
+        task = KimTask(float(self.reg), self.normalize, priors=self.priors)
+        return fit_model(self, task, X, y, sample_weight)
 
-    def _make_loss(self, problem: FisherProblem) -> KimLoss:
-        stack, samples = problem.stack, problem.samples
-        loss = KimLoss(stack, samples.labels, float(self.reg), samples.weights)
-        if self._is_precomputed:
+
+class KimTask(FisherTask):
+    """The direction of largest Fisher ratio, on kernels that are centred."""
+
+    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        # No class weights: in the ratio each class has its own mean and covariance.
+        rows = discriminant_rows(estimator, X, y, sample_weight, None)
+        _refuse_more_than_two(rows.classes)
+        return rows
+
+    def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
+        return ProblemSpec(KimLoss, len(rows), n_kernels, 1)
+
+    def preparation(self, missing: str) -> Chain:
+        return Chain([*super().preparation(missing).steps, _ZeroConstants()])
+
+    def losses(self, data: KernelData, points: Sequence[Point]) -> list[Any]:
+        stack, samples = data.stack, data.samples
+        reg: Any = self.reg
+        loss = KimLoss(stack, samples.labels, reg, samples.weights)
+        if isinstance(data.source, MatrixSource):
             for j in range(stack.n_kernels):
                 if _is_single_precision(stack.data[j]):
                     loss.raise_reg(np.eye(stack.n_kernels)[j])
-        return loss
+        return [loss]
 
+    def regression(
+        self, data: KernelData, loss: Any, evaluation: Any, domain: Domain | None
+    ) -> Regression:
+        """Return the direction of largest ratio, with left-out outputs for fixed weights."""
+        samples = data.samples
+        # The rule is learnt from left-out outputs, so that its evaluation needs folds of these.
+        folds = samples.folds(N_FOLDS)
+        singly = evaluation.leave_one_out(samples.groups) + evaluation.midpoint
+        return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
 
-def _ratio_direction(
-    problem: FisherProblem, loss: KimLoss, evaluation: Any, domain: Domain
-) -> Regression:
-    """Return the direction of largest ratio, with left-out outputs for fixed kernel weights."""
-    samples = problem.samples
-    # The rule is learnt from left-out outputs, so that its evaluation needs folds of these.
-    folds = samples.folds(N_FOLDS)
-    singly = evaluation.leave_one_out(samples.groups) + evaluation.midpoint
-    return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
+    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+        fitted = super().fitted(data, learnt, domains)
+        # Biased: the fixed kernel weights were learnt from the samples that are left out.
+        del fitted["left_out_log_proba_"], fitted["denoise_"]
+        return fitted
 
 
 @storable
@@ -168,12 +178,12 @@ class _ZeroConstants(UnitTrace):
     Otherwise, if all kernels are constant, a ratio of rounding errors would be maximised.
     """
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         super()._learn(stack, weights, y)
         self.scale_ = np.where(self.scale_ > 0.0, 1.0, 0.0)
 
 
-def _is_multiclass(y: Any) -> bool:
+def _is_multiclass(y: ArrayLike) -> bool:
     check_targets(y)
     return type_of_target(check_y(y, multi_output=False)) == "multiclass"
 

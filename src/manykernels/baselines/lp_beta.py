@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from ..discriminant.problem import LabelledKernels
-from ..estimators.base import FitTask, estimator, fits
+from ..estimators.base import FitTask, KernelEstimator, estimator, fits
+from ..estimators.held_out import SplitOutputs
 from ..estimators.inputs import TrainingRows, labelled_rows
-from ..estimators.kernel_data import SplitOutputs, TrainingKernels, WeightLearning
+from ..estimators.kernel_data import TrainingKernels, WeightLearning
 from ..estimators.prediction import KernelClassifier
-from ..estimators.search import Grid, LabelSplits, Search, checked_positive, refuse_unsolved
+from ..estimators.search import Grid, Search, Splits, checked_positive, refuse_unsolved
 from ..estimators.svm import INNER_SHARE, MachineKernels, SupportAttributes
 from ..estimators.svm_cv import (
     CLASSIFICATION_PENALTIES,
@@ -26,6 +27,7 @@ from ..estimators.svm_cv import (
     held_out_outputs,
     machine_groups,
 )
+from ..kernels.samples import Samples
 from ..kernels.transforms import Chain
 from ..losses.base import Certificate
 from ..losses.svm import one_class_problem
@@ -161,16 +163,16 @@ class MarginProgram:
     def _differences(self) -> sparse.csr_array:
         """Coefficients of the weights in the constraints."""
         samples, rivals = self._rivals
-        own = self.outputs[:, samples, self.labels[samples]].T
+        true = self.outputs[:, samples, self.labels[samples]].T
         other = self.outputs[:, samples, rivals].T
         if self.shared:
-            return sparse.csr_array(own - other)
-        n_rows, n_kernels = own.shape
+            return sparse.csr_array(true - other)
+        n_rows, n_kernels = true.shape
         kernels = np.arange(n_kernels)
         columns = [self.labels[samples, None] * n_kernels + kernels]
         columns.append(rivals[:, None] * n_kernels + kernels)
         rows = np.repeat(np.arange(n_rows), 2 * n_kernels)
-        entries = np.hstack([own, -other]).ravel()
+        entries = np.hstack([true, -other]).ravel()
         shape = (n_rows, self.n_groups * n_kernels)
         return sparse.csr_array((entries, (rows, np.hstack(columns).ravel())), shape=shape)
 
@@ -271,7 +273,7 @@ class MixedMachinesParameters:
     }
 
 
-def checked_penalties(estimator: Any) -> np.ndarray:
+def checked_penalties(estimator: KernelEstimator) -> np.ndarray:
     """Return the candidates for C."""
     return checked_positive(estimator.Cs, CLASSIFICATION_PENALTIES, "Cs")
 
@@ -280,38 +282,34 @@ def checked_penalties(estimator: Any) -> np.ndarray:
 class HeldOutMachines:
     """Machines of each kernel, for each split and each C; `judged` are the held-out samples."""
 
-    estimator: Any
+    estimator: KernelEstimator
     names: list[str]
     penalties: np.ndarray
     parts: list[SplitOutputs]
-    judged: list[LabelledKernels]
+    judged: list[Samples]
     task: FitTask
 
     @classmethod
     def of(
         cls,
-        estimator: Any,
+        estimator: KernelEstimator,
         X: Any,
-        y: Any,
+        y: ArrayLike,
         rows: TrainingRows,
         kernels: TrainingKernels,
         penalties: np.ndarray,
     ) -> HeldOutMachines:
         """Fit the machines; begin the task of the fit, with a part per split and a final part."""
-        counts = rows.counts
-        samples = LabelledKernels(
-            kernels.stack, rows.labels, rows.classes, counts, counts, rows.groups
-        )
-        splits = LabelSplits(estimator, rows, kernels.source, samples).of(y)
-        task = FitTask.begin(estimator, X, y, len(splits) + 1)
         names = kernels.stack.names
         numbers = np.arange(len(names))
         grid = Grid({"kernel": numbers, "p": np.array([_ANY_NORM]), "C": penalties})
+        samples = replace(kernels.samples(rows), weights=rows.counts)
+        splits = Splits(estimator, rows, kernels.source, samples).of(y)
+        task = FitTask.begin(estimator, X, y, len(splits) + 1)
         search = Search(estimator, samples, splits, task)
         machines = partial(_machines, INNER_SHARE * estimator.tol)
         parts = held_out_outputs(search, grid, machines, _each_kernel)
-        judged = [split.judged for split in splits]
-        held_out = cls(estimator, names, penalties, parts, judged, task)
+        held_out = cls(estimator, names, penalties, parts, search.tests, search.task)
         held_out._refuse_unsolved()
         return held_out
 
@@ -370,7 +368,7 @@ class HeldOutMachines:
     ) -> dict[str, Any]:
         """Fit the machines with nonzero weight to all samples; return the fitted attributes."""
         prepared = MachineKernels.prepared(kernels, rows, self.estimator.normalize)
-        machines = _machines(INNER_SHARE * self.estimator.tol, kernels.labelled(rows))
+        machines = _machines(INNER_SHARE * self.estimator.tol, kernels.samples(rows))
         learning = WeightLearning.at(self.estimator, _ANY_NORM)
         used = np.flatnonzero(np.atleast_2d(mixture.weights).any(axis=0))
         final = self.task.subtask("final fit", len(used))
@@ -405,13 +403,13 @@ class HeldOutMachines:
         }
 
 
-def _machines(inner_tol: float, samples: LabelledKernels) -> ClassMachines:
+def _machines(inner_tol: float, samples: Samples) -> ClassMachines:
     """Return machines with the hinge loss, for several classes one against the rest."""
     groups = machine_groups(samples.labels, len(samples.classes), "shared")
     return ClassMachines(groups, _weights_of(samples), "hinge", inner_tol)
 
 
-def _weights_of(samples: LabelledKernels) -> np.ndarray:
+def _weights_of(samples: Samples) -> np.ndarray:
     return np.ones(len(samples.labels)) if samples.counts is None else samples.counts
 
 
@@ -465,7 +463,7 @@ class LPBeta(KernelClassifier):
     """
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the machines and their weights."""
         penalties = checked_penalties(self)
         rows = labelled_rows(self, X, y, sample_weight, None)
@@ -516,7 +514,7 @@ class LPB(KernelClassifier):
     """
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the machines and their weights."""
         penalties = checked_penalties(self)
         rows = labelled_rows(self, X, y, sample_weight, None)

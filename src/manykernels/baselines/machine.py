@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -96,7 +97,7 @@ class PowerOfSum:
 class SourceKernels:
     """Prepared kernels of the training rows of a `rule`, the estimator that combines them."""
 
-    rule: Any
+    rule: KernelEstimator
     rows: TrainingRows
     kernels: TrainingKernels
     transform: Chain
@@ -104,7 +105,12 @@ class SourceKernels:
 
     @classmethod
     def of(
-        cls, rule: Any, rows: TrainingRows, normalize: str | None, *, shift_invariant: bool = True
+        cls,
+        rule: KernelEstimator,
+        rows: TrainingRows,
+        normalize: str | None,
+        *,
+        shift_invariant: bool = True,
     ) -> Self:
         """Compute or check the kernels of `rows`, complete and normalise them, not centred."""
         kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=shift_invariant)
@@ -122,10 +128,10 @@ class SourceKernels:
 
     def learn(
         self,
-        machine: Any,
+        machine: KernelEstimator,
         merge: Merge,
-        y: Any,
-        sample_weight: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
         task: FitTask,
         check: Callable[[KernelStack], KernelStack] = lambda kernel: kernel,
     ) -> MergedKernel:
@@ -194,7 +200,7 @@ class MergedKernel:
             source, transform = for_columns(source, transform, positions)
         return cls(source, transform, inputs, merge.select(used), columns, width)
 
-    def answers(self, rule: Any, X: Any, method: str) -> np.ndarray:
+    def answers(self, rule: OneKernelMachine, X: Any, method: str) -> np.ndarray:
         """Call a method of the machine of a fitted rule on new X, in blocks of rows."""
         data = self.source.read(rule, X)
         call, n_kernels = getattr(rule.estimator_, method), len(self.inputs)
@@ -208,7 +214,7 @@ class MergedKernel:
         )
 
 
-def _columns_of(machine: Any, numbers: np.ndarray) -> np.ndarray:
+def _columns_of(machine: KernelEstimator, numbers: np.ndarray) -> np.ndarray:
     """Return the row indices in X of the training samples that a fitted machine uses."""
     predictor = machine._predictor
     if not isinstance(predictor, KernelPredictor) or predictor.source.columns is None:  # type: ignore[union-attr]
@@ -291,7 +297,7 @@ _OF_THE_MACHINE = ("classes_", "certificate_", "n_iter_", "n_inner_solves_", "hi
 def _offers(method: str) -> Callable[[Any], bool]:
     """Return a check whether the machine of a rule has a method."""
 
-    def check(rule: Any) -> bool:
+    def check(rule: KernelEstimator) -> bool:
         has_it = hasattr(vars(rule).get("estimator_", rule._given), method)
         return has_it and ("proba" not in method or takes_tables(rule))
 
@@ -326,7 +332,7 @@ class OneKernelMachine:
         Attributes of the machine.
     """
 
-    estimator: Any = None
+    estimator: KernelEstimator | None = None
     tol: Any = None
     verbose: bool = False
 
@@ -370,7 +376,9 @@ class OneKernelMachine:
             params["ps"] = [np.inf]
         return clone(machine).set_params(**{**params, **others})
 
-    def _rows(self, machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    def _rows(
+        self, machine: KernelEstimator, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> TrainingRows:
         """Return training rows with the targets of the machine, which may be multilabel."""
         tags = machine.__sklearn_tags__().classifier_tags
         if tags is not None and tags.multi_label and is_multilabel(y):
@@ -378,7 +386,13 @@ class OneKernelMachine:
         return self._target_rows(machine, X, y, sample_weight, centred=False)
 
     def _target_rows(
-        self, machine: Any, X: Any, y: Any, sample_weight: Any, *, centred: bool
+        self,
+        machine: KernelEstimator,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        *,
+        centred: bool,
     ) -> TrainingRows:
         """Return training rows with the targets of the machine, for centred kernels or not."""
         if is_classifier(machine):
@@ -390,7 +404,7 @@ class OneKernelMachine:
         return targeted_rows(self, X, y, sample_weight, several=several)
 
     def _attributes(
-        self, kernels: SourceKernels, machine: Any, predictor: MergedKernel
+        self, kernels: SourceKernels, machine: KernelEstimator, predictor: MergedKernel
     ) -> dict[str, Any]:
         """Return the fitted attributes, except for the weights of the rule."""
         union = {
@@ -452,12 +466,14 @@ class OneKernelMachine:
         return self._answers("transform", X)
 
     @available_if(_offers("transform"))
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+    def fit_transform(
+        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> np.ndarray:
         """Fit the estimator and project the training rows on the discriminant directions."""
         self.fit(X, y, sample_weight)  # type: ignore[attr-defined]
         return self.transform(X)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy or R² on new samples; rows of X and y are matched as in ``fit``."""
         mixin: Any = ClassifierMixin if is_classifier(self) else RegressorMixin
         return scored(partial(mixin.score, self), self, X, y, sample_weight)

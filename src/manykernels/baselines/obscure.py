@@ -32,7 +32,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -114,7 +114,7 @@ class BlockNormMachine:
         return 0.5 if self.n_classes == 2 else 1.0
 
     @cached_property
-    def own(self) -> tuple[Any, Any]:
+    def true_class(self) -> tuple[Any, Any]:
         """Index of the true class of each sample in arrays (k, m)."""
         return self.labels, np.arange(len(self.labels))
 
@@ -135,23 +135,23 @@ class BlockNormMachine:
 
     def feasible(self, d: Array) -> Array:
         """Scale the coefficients of each sample such that d is feasible."""
-        own = d[self.own]
+        largest = d[self.true_class]
         with np.errstate(divide="ignore", invalid="ignore"):
-            return d * np.where(own > self.penalties, self.penalties / own, 1.0)
+            return d * np.where(largest > self.penalties, self.penalties / largest, 1.0)
 
     def slacks(self, d: Array) -> Array:
         """Return u of a feasible d."""
         u = np.maximum(-d, 0.0)
-        rest = self.penalties - d[self.own]
+        rest = self.penalties - d[self.true_class]
         # Zeros must be exact, since they determine the free variables.
-        u[self.own] = np.where(rest > ROUNDING * self.penalties, rest, 0.0)
+        u[self.true_class] = np.where(rest > ROUNDING * self.penalties, rest, 0.0)
         return u
 
     def coefficients(self, u: Array) -> Array:
         """Return d of u."""
         d = -u
-        d[self.own] = 0.0
-        d[self.own] = -d.sum(axis=0)
+        d[self.true_class] = 0.0
+        d[self.true_class] = -d.sum(axis=0)
         return d
 
 
@@ -188,14 +188,14 @@ class DualPoint:
         """P."""
         machine = self.machine
         others = self.outputs.copy()
-        others[machine.own] = -np.inf
-        margins = self.outputs[machine.own] - others.max(axis=0)
+        others[machine.true_class] = -np.inf
+        margins = self.outputs[machine.true_class] - others.max(axis=0)
         return self.energy + float(machine.penalties @ np.maximum(1.0 - margins, 0.0))
 
     @property
     def dual(self) -> float:
         """D, if d is feasible."""
-        return float(self.d[self.machine.own].sum()) - self.energy
+        return float(self.d[self.machine.true_class].sum()) - self.energy
 
     @property
     def rounding(self) -> float:
@@ -203,7 +203,7 @@ class DualPoint:
         machine = self.machine
         reach = 0.5 * (self.d != 0.0) * machine.penalties
         errors = machine.unit * machine.kernels.form_errors(reach.T + np.abs(self.d.T), self.d.T)
-        sums = ROUNDING * float(np.abs(self.d[machine.own]).sum()) + EPS * self.primal
+        sums = ROUNDING * float(np.abs(self.d[machine.true_class]).sum()) + EPS * self.primal
         return float(machine.domain.support(errors)) + sums
 
     def certificate(self, tol: float, bound: DualPoint | None = None) -> Certificate:
@@ -238,7 +238,7 @@ class DualPoint:
         # For every sample, all nonzero u except the largest.
         largest = u.argmax(axis=0)
         free = u > 0.0
-        free[largest, machine.own[1]] = False
+        free[largest, machine.true_class[1]] = False
         classes, rows = np.nonzero(free)
         n = len(rows)
         if not 0 < n <= _MOST_FREE:
@@ -247,7 +247,7 @@ class DualPoint:
         V[np.arange(n), classes] = 1.0
         V[np.arange(n), largest[rows]] = -1.0
         ascent = self.outputs.copy()
-        ascent[machine.own] -= 1.0  # ∂D/∂u
+        ascent[machine.true_class] -= 1.0  # ∂D/∂u
         slopes = np.einsum("nl,ln->n", V, ascent[:, rows])
         # D is flatter than P, which has only half as many digits when D stops increasing.
         if np.abs(slopes).max() <= ACCUMULATED * (1.0 + np.abs(self.outputs).max()):
@@ -272,7 +272,7 @@ class DualPoint:
         moved = flat.reshape(u.shape)
         direction = machine.point(-longest * change)
         halves = np.einsum("lm,jlm->j", direction.d, self.products)
-        slope = float(direction.d[machine.own].sum())
+        slope = float(direction.d[machine.true_class].sum())
         room = np.empty((2, len(self.weights)))
         t = best_step(self.squares, halves, direction.squares, slope, machine.q, *room)
         if t < 1.0:
@@ -286,8 +286,10 @@ class DualPoint:
             return np.zeros((len(self.squares),) * 2)
         shares = 0.5 * self.squares / size
         with np.errstate(divide="ignore"):
-            own = np.where(shares > 0.0, shares ** (q - 2.0), 0.0)
-        curvature: Array = (q - 1.0) / size * (np.diag(own) - np.outer(self.weights, self.weights))
+            diagonal = np.where(shares > 0.0, shares ** (q - 2.0), 0.0)
+        curvature: Array = (
+            (q - 1.0) / size * (np.diag(diagonal) - np.outer(self.weights, self.weights))
+        )
         return curvature
 
 
@@ -374,7 +376,7 @@ class OBSCURE(KernelClassifier):
     n_epochs_batch: int = 5
     exact: bool = True
     max_iter: int = 1000
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "p": [Interval(Real, 1, None, closed="both")],
@@ -387,7 +389,7 @@ class OBSCURE(KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel weights and the machine."""
         if self.p == 1:
             raise ValueError(

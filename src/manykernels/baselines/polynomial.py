@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
@@ -340,7 +341,7 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
     _default: ClassVar[type] = MKRidge
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the weights of the kernels, and fit the machine."""
         machine = self._new_machine(tol=self._given.tol)
         _refuse_other_objectives(machine)
@@ -348,7 +349,7 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
         task = FitTask.begin(self, X, y, self.max_iter + 2)
         kernels = SourceKernels.of(self, rows, self.normalize, shift_invariant=False)
         if is_classifier(machine):
-            targets = fisher_targets(rows.labels, kernels.kernels.labelled(rows).masses)
+            targets = fisher_targets(rows.labels, kernels.kernels.samples(rows).masses)
         else:
             targets = ScaledTargets.of(rows.targets.reshape(len(rows), -1), rows.counts).columns
         objective = PolynomialRidge(
@@ -397,7 +398,7 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
         )
 
 
-def _refuse_other_objectives(machine: Any) -> None:
+def _refuse_other_objectives(machine: KernelEstimator) -> None:
     """Raise if the objective of a machine is not that of ridge regression on the kernel."""
     if not isinstance(machine.reg, Real):
         raise ValueError(

@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils import gen_batches
 
 from ..estimators import MKSVCCV
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
 from ..estimators.inputs import Table, TrainingRows
 from ..estimators.search import (
-    LabelSplits,
     Splits,
-    ValueSplits,
     is_validation_set,
 )
 from ..kernels import KernelStack, KernelUnion, kernels_for
@@ -72,7 +71,7 @@ class Average(OneKernelMachine, KernelEstimator):
     """
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Average the kernels, and fit the machine."""
         machine = self._new_machine()
         rows = self._rows(machine, X, y, sample_weight)
@@ -143,7 +142,7 @@ class Product(OneKernelMachine, KernelEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {"missing": [StrOptions({"error"})]}
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Multiply the kernels, and fit the machine."""
         machine = self._new_machine(self.normalize)
         rows = _with_positive_defaults(self._rows(machine, X, y, sample_weight))
@@ -306,7 +305,7 @@ class BestKernel(OneKernelMachine, KernelEstimator):
     _default: ClassVar[type] = MKSVCCV
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Score every kernel alone, and keep the machine of the best kernel."""
         machine = self._new_machine(self.normalize)
         rows = self._target_rows(machine, X, y, sample_weight, centred=False)
@@ -336,7 +335,7 @@ class BestKernel(OneKernelMachine, KernelEstimator):
         )
 
 
-def _same_folds(machine: Any, kernels: SourceKernels, y: Any) -> Any:
+def _same_folds(machine: KernelEstimator, kernels: SourceKernels, y: ArrayLike) -> Any:
     """Return the parameter ``cv`` with which all kernels have the same splits."""
     if isinstance(machine.cv, str):
         raise ValueError(
@@ -346,9 +345,5 @@ def _same_folds(machine: Any, kernels: SourceKernels, y: Any) -> Any:
     if is_validation_set(machine.cv):
         return machine.cv
     rows, source = kernels.rows, kernels.kernels.source
-    splits: Splits
-    if is_classifier(machine):
-        splits = LabelSplits(machine, rows, source, kernels.kernels.labelled(rows))
-    else:
-        splits = ValueSplits(machine, rows, source, kernels.kernels.targeted(rows))
+    splits = Splits(machine, rows, source, kernels.kernels.samples(rows))
     return [(rows.numbers[split.train], rows.numbers[split.test]) for split in splits.of(y)]

@@ -21,6 +21,7 @@ import pandas as pd
 
 from ..comparison import compare as compared
 from ..datasets import load_digit_views
+from ..estimators.base import KernelEstimator
 from ..estimators.inputs import MatrixSource, TableSource
 from ..inspection import view_importance
 from ..inspection.study import left_out_answers
@@ -50,6 +51,7 @@ from .samples import (
     estimator_for,
     labelled,
     refuse_different_lengths,
+    refuse_missing_views,
     training_samples,
 )
 
@@ -183,14 +185,14 @@ def fit(
     outputs.report()
 
 
-def write_report(model: Any, samples: Samples, path: Path) -> None:
+def write_report(model: KernelEstimator, samples: Samples, path: Path) -> None:
     """Write the report of a fitted model."""
     from ..report import report  # type: ignore[attr-defined]
 
     report(model, samples.X, samples.y).save(path)
 
 
-def left_out(model: Any, samples: Samples) -> pd.DataFrame:
+def left_out(model: KernelEstimator, samples: Samples) -> pd.DataFrame:
     """Return held-out predictions of the training samples."""
     answers = left_out_answers(model)
     assert answers is not None
@@ -211,11 +213,10 @@ def named(labels: pd.Index) -> pd.Index:
 
 
 def class_table(
-    classes: Any, probabilities: np.ndarray, labels: pd.Index, predictions: Any = None
+    classes: np.ndarray, probabilities: np.ndarray, labels: pd.Index, predictions: np.ndarray
 ) -> pd.DataFrame:
-    """Return a table of predicted classes, by default the most probable, and probabilities."""
-    best = np.asarray(classes)[probabilities.argmax(axis=1)]
-    columns = {"prediction": best if predictions is None else predictions}
+    """Return a table of predicted classes and probabilities."""
+    columns = {"prediction": predictions}
     columns |= {f"probability_{name}": probabilities[:, k] for k, name in enumerate(classes)}
     return pd.DataFrame(columns, index=labels)
 
@@ -226,7 +227,6 @@ def class_table(
 def say_samples(request: Request, samples: Samples) -> None:
     """Print the number of samples, the target and the views."""
     X, y = samples.X, samples.y
-    assert y is not None
     say(f"{len(y)} samples, target {request.target!r}: {_target(y, samples.task)}")
     if samples.precomputed:
         say(f"{X.n_kernels} kernels: {', '.join(map(printable, X.names))}")
@@ -250,9 +250,9 @@ def _target(y: pd.Series, task: str) -> str:
     return f"{len(counts)} classes ({', '.join(shown)})"
 
 
-def say_fit(model: Any, samples: Samples) -> None:
+def say_fit(model: KernelEstimator, samples: Samples) -> None:
     """Print the score, the chosen parameters, the weights and the certificate."""
-    judged = judgement(model, ReportSamples.of(model, samples.X, samples.y, False))
+    judged = judgement(model, ReportSamples.read(model, samples.X, samples.y, new=False))
     assert isinstance(judged, dict)
     score = judged["scores"][0]
     interval = f"[{score['low']:.3f}, {score['high']:.3f}]"
@@ -264,7 +264,7 @@ def say_fit(model: Any, samples: Samples) -> None:
     say(str(model.certificate_))
 
 
-def chosen(model: Any) -> str:
+def chosen(model: KernelEstimator) -> str:
     """Return the parameters chosen by a search, as text."""
     symbols = {"p_": "p", "reg_": "λ", "C_": "C", "epsilon_": "ε"}
     return ", ".join(
@@ -274,13 +274,13 @@ def chosen(model: Any) -> str:
     )
 
 
-def kernel_shares(model: Any) -> list[tuple[str, float]]:
+def kernel_shares(model: KernelEstimator) -> list[tuple[str, float]]:
     """Return the share of each kernel in the weights, averaged over several weight vectors."""
     weights = np.atleast_2d(model.weights_).mean(axis=0)
     return list(zip(model.kernel_names_, (weights / (weights.sum() or 1.0)).tolist(), strict=True))
 
 
-def view_shares(model: Any) -> list[tuple[str, float]]:
+def view_shares(model: KernelEstimator) -> list[tuple[str, float]]:
     """Return the share of each view in the weights."""
     shares: dict[str, float] = {}
     for (name, share), view in zip(kernel_shares(model), views_of_kernels(model), strict=True):
@@ -288,7 +288,7 @@ def view_shares(model: Any) -> list[tuple[str, float]]:
     return list(shares.items())
 
 
-def views_of_kernels(model: Any) -> Sequence[str | None]:
+def views_of_kernels(model: KernelEstimator) -> Sequence[str | None]:
     """Return the view of each kernel; None for a kernel of several views."""
     union = getattr(model, "union_", None)
     if union is None:
@@ -337,7 +337,9 @@ def opened(path: Path) -> Any:
     return load(path)
 
 
-def prediction_table(model: Any, X: Views | KernelStack, labels: pd.Index) -> pd.DataFrame:
+def prediction_table(
+    model: KernelEstimator, X: Views | KernelStack, labels: pd.Index
+) -> pd.DataFrame:
     """Return predictions, with class probabilities if the model has them."""
     predictions = model.predict(X)
     if hasattr(model, "predict_proba"):
@@ -352,7 +354,7 @@ def prediction_table(model: Any, X: Views | KernelStack, labels: pd.Index) -> pd
 
 
 def new_samples(
-    model: Any, requests: list[ViewRequest], index: str | None
+    model: KernelEstimator, requests: list[ViewRequest], index: str | None
 ) -> tuple[Views | KernelStack, pd.Index]:
     """Return new samples in the form that the model needs, and their labels."""
     if not requests:
@@ -380,11 +382,13 @@ def new_samples(
     }
     X = Views(tables, join="outer")
     if model.missing == "error":
-        _refuse_missing_views(X)
+        refuse_missing_views(
+            X, "The model was fitted without --missing and needs all views of every sample."
+        )
     return X, pd.Index(X.index, name=reading.index)
 
 
-def training_views(model: Any) -> Views | None:
+def training_views(model: KernelEstimator) -> Views | None:
     """Return the training rows that the model keeps; None if it was fitted on kernels."""
     source = getattr(getattr(model, "_predictor", None), "source", None)
     if isinstance(source, MatrixSource):
@@ -445,19 +449,8 @@ def _training_columns(contents: Contents, trained: Any, name: str) -> Any:
     return frame[expected]
 
 
-def _refuse_missing_views(X: Views) -> None:
-    for name in X.names:
-        rows = np.flatnonzero(~X.has(name))
-        if len(rows):
-            raise DataError(
-                f"View {name!r} lacks {len(rows)} of {len(X)} samples: "
-                f"{listed(X.index[rows])}. The model was fitted without --missing and needs all "
-                "views of every sample."
-            )
-
-
 def _blocks(
-    model: Any, requests: list[ViewRequest], contents: dict[str, Contents]
+    model: KernelEstimator, requests: list[ViewRequest], contents: dict[str, Contents]
 ) -> tuple[KernelStack, pd.Index]:
     """Return kernels between new and training samples, in the order of the model."""
     if not all_matrices(contents):
@@ -500,10 +493,11 @@ def inspect(model_file: Path, *, as_json: bool) -> None:
         say_bars("weights of kernels:", kernel_shares(model))
 
 
-def description(model: Any, header: dict[str, Any]) -> dict[str, Any]:
+def description(model: KernelEstimator, header: dict[str, Any]) -> dict[str, Any]:
     """Return the description of a model as a dict that JSON can represent."""
     training = training_views(model)
     certificate = getattr(model, "certificate_", None)
+    score = getattr(model, "left_out_score_", np.nan)
     entries = {
         "estimator": type(model).__name__,
         "parameters": {
@@ -515,7 +509,7 @@ def description(model: Any, header: dict[str, Any]) -> dict[str, Any]:
         "index": _index_name(training),
         "classes": [str(name) for name in getattr(model, "classes_", [])] or None,
         "chosen": chosen(model),
-        "score": _finite(getattr(model, "left_out_score_", None)),
+        "score": float(score) if np.isfinite(score) else None,
         "certificate": None if certificate is None else str(certificate),
         "weights": dict(kernel_shares(model)) if hasattr(model, "weights_") else None,
         "versions": {name: value for name, value in header.items() if name != "model"},
@@ -530,10 +524,6 @@ def _described(views: Views) -> dict[str, Any]:
         else "sequences, or other data without columns"
         for name, table in views.items()
     }
-
-
-def _finite(number: float | None) -> float | None:
-    return None if number is None or not np.isfinite(number) else float(number)
 
 
 def _shown(value: object) -> str:

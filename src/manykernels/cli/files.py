@@ -260,7 +260,7 @@ class Contents:
     path : Path
     columns : DataFrame
         Columns about the samples, possibly with the target.
-    labels : sequence of str, optional
+    labels : Index, optional
         Names of the samples, if the format has them.
     table : table or sequences, optional
         Input of the kernels; None if it is `columns`.
@@ -270,7 +270,7 @@ class Contents:
 
     path: Path
     columns: pd.DataFrame
-    labels: Any = None
+    labels: pd.Index | None = None
     table: Any = None
     matrices: dict[str, np.ndarray] | None = None
 

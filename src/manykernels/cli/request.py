@@ -140,26 +140,21 @@ def _call(text: str) -> tuple[str, dict[str, Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about odd literals, which are refused or harmless
             call = ast.parse(text.strip(), mode="eval").body
-            if not isinstance(call, ast.Call) or call.args or None in _keywords(call):
+            if not isinstance(call, ast.Call) or call.args:
                 raise ValueError("parameters have names")
-            values = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-        invalid = [key for key, value in values.items() if not _is_plain(value)]
-        if invalid:
-            raise ValueError(f"{invalid[0]} is neither a number nor a text")
+            values = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+        if None in values:
+            raise ValueError("parameters have names")
+        if not all(
+            value is None or isinstance(value, str | int | float) for value in values.values()
+        ):
+            raise ValueError("a parameter is neither a number nor a text")
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise UsageError(
             f"{text!r} is not a kernel: parameters must be numbers or texts and be given by name, "
             "such as rbf(gamma=0.5) or rbf(gamma='median')."
         ) from error
-    return match[1], values
-
-
-def _keywords(call: ast.Call) -> list[str | None]:
-    return [keyword.arg for keyword in call.keywords]
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float)
+    return match[1], {str(name): value for name, value in values.items()}
 
 
 TASKS = ("auto", "classification", "regression")
@@ -238,7 +233,9 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     checked = dict(fields)
     for name, words in _WORDS.items():
         if name in fields and fields[name] not in words:
-            raise UsageError(f"{name} must be {_either(words)}, not {fields[name]!r}.")
+            *others, last = words
+            choices = f"{', '.join(others)} or {last}"
+            raise UsageError(f"{name} must be {choices}, not {fields[name]!r}.")
     for name in _NUMBERS:
         if name in fields:
             checked[name] = numbers_of(fields[name], name)
@@ -281,10 +278,6 @@ def _target(text: str) -> tuple[str, Path | None]:
     if not text:
         raise UsageError("target must be the name of a column, or file:column.")
     return text, None
-
-
-def _either(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 # -- TOML ------------------------------------------------------------------------------------

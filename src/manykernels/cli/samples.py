@@ -98,8 +98,8 @@ class Samples:
 
     X: Any
     labels: pd.Index
-    y: pd.Series | None = None
-    task: str = ""
+    y: pd.Series
+    task: str
 
     @property
     def precomputed(self) -> bool:
@@ -161,7 +161,12 @@ def training_samples(request: Request) -> Samples:
     X: Any
     if all_matrices(contents):
         X, labels = _stack(request.views, contents, lacking=request.missing != "error")
-        _check_square(X)
+        rows, cols, _ = X.shape
+        if rows != cols:
+            raise DataError(
+                f"Training needs square kernel matrices, of all samples with each other; these "
+                f"have {rows} rows and {cols} columns."
+            )
     else:
         tables = {
             view.name: _table(view, contents[view.name], request.index, request.target)
@@ -170,7 +175,12 @@ def training_samples(request: Request) -> Samples:
         X = Views(tables, join="outer")
         labels = pd.Index(X.index, name=request.index)
     X, labels, y = _with_target(X, labels, y, request)
-    _refuse_missing_views(X, request.missing)
+    if isinstance(X, Views) and request.missing == "error":
+        refuse_missing_views(
+            X,
+            "Say what becomes of them: --missing mean takes the mean in their place, "
+            "--missing conditional reconstructs them from other views.",
+        )
     task = task_of(y) if request.task == "auto" else request.task
     y = as_targets(y, task)
     if not isinstance(X, KernelStack):
@@ -311,16 +321,14 @@ def labelled(table: Any, labels: pd.Index | None) -> Any:
     return pd.DataFrame.sparse.from_spmatrix(table).sparse.to_dense().set_axis(labels)
 
 
-def _refuse_missing_views(X: Views | KernelStack, missing: str) -> None:
-    if isinstance(X, KernelStack) or missing != "error":
-        return
+def refuse_missing_views(X: Views, advice: str) -> None:
+    """Raise if a sample lacks a view."""
     for name in X.names:
         rows = np.flatnonzero(~X.has(name))
         if len(rows):
             raise DataError(
                 f"View {name!r} lacks {len(rows)} of {len(X)} samples: "
-                f"{listed(X.index[rows])}. Say what becomes of them: --missing mean takes the "
-                "mean in their place, --missing conditional reconstructs them from other views."
+                f"{listed(X.index[rows])}. {advice}"
             )
 
 
@@ -337,6 +345,7 @@ def _stack(
 ) -> tuple[KernelStack, pd.Index]:
     """Return the kernels of all files, which must have the same samples in the same order."""
     first = next(iter(contents.values()))
+    names = None if first.labels is None else list(first.labels)
     kernels, owners = {}, []
     for view in views:
         file = contents[view.name]
@@ -345,9 +354,7 @@ def _stack(
                 f"View {view.name!r} consists of precomputed kernels: remove the kernel from "
                 "--view."
             )
-        if (file.labels is None) != (first.labels is None) or (
-            file.labels is not None and list(file.labels) != list(first.labels)
-        ):
+        if (None if file.labels is None else list(file.labels)) != names:
             raise DataError(
                 f"{str(file.path)!r} and {str(first.path)!r} must have the same samples in the "
                 "same order."
@@ -362,7 +369,6 @@ def _stack(
             kernels[name if len(views) == 1 else f"{view.name}:{name}"] = matrices[name]
             owners.append(view.name if len(views) > 1 else name)
     labels = pd.RangeIndex(_length(first)) if first.labels is None else first.labels
-    names = None if first.labels is None else list(first.labels)
     square = len({*next(iter(kernels.values())).shape}) == 1
     stack = KernelStack.from_arrays(
         kernels,
@@ -371,15 +377,6 @@ def _stack(
         missing=lacking,
     )
     return stack.with_views(owners), labels
-
-
-def _check_square(stack: KernelStack) -> None:
-    rows, cols, _ = stack.shape
-    if rows != cols:
-        raise DataError(
-            f"Training needs square kernel matrices, of all samples with each other; these have "
-            f"{rows} rows and {cols} columns."
-        )
 
 
 # -- Estimators and kernels -----------------------------------------------------------------------
@@ -459,11 +456,11 @@ def _imputer(table: pd.DataFrame) -> ColumnTransformer | SimpleImputer:
     """Return an imputer: the median of numbers, the most frequent of other values."""
     numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
     others = table.columns.difference(numbers, sort=False).tolist()
-    parts = [
+    columns = [
         ("numbers", SimpleImputer(strategy="median"), numbers),
         ("others", SimpleImputer(strategy="most_frequent"), others),
     ]
-    used = [part for part in parts if part[2]]
+    used = [entry for entry in columns if entry[2]]
     # ColumnTransformer searches each column among all, which is slow for many columns.
     _, imputer, _ = used[0]
     if len(used) > 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -186,7 +185,9 @@ def rank_methods(
     )
 
 
-def _by_name(comparisons: Mapping[str, Any] | Iterable[Any]) -> dict[str, Comparison]:
+def _by_name(
+    comparisons: Mapping[str, Comparison] | Iterable[Comparison],
+) -> dict[str, Comparison]:
     if isinstance(comparisons, Mapping):
         by_name = {str(name): result for name, result in comparisons.items()}
     else:

@@ -9,8 +9,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from ..display.base import BLUE, GUIDE, VERMILION, bare, ink, named_ticks, pyplot, titled
 from ..inspection.intervals import wilson, within_range
@@ -79,7 +80,9 @@ class Cell:
         return _listed(self.unscored) or None if self.failure is None else self.failure
 
 
-def measured(estimator: Any, X: Any, y: Any, split: Split, scoring: Any, *, strict: bool) -> Cell:
+def measured(
+    estimator: BaseEstimator, X: Any, y: ArrayLike, split: Split, scoring: Any, *, strict: bool
+) -> Cell:
     """Fit a clone of the estimator to the training rows, and score it on the test rows.
 
     Errors of the fit are raised, and errors of scores if all scores fail or if `strict`. A fit
@@ -108,7 +111,7 @@ def measured(estimator: Any, X: Any, y: Any, split: Split, scoring: Any, *, stri
 
 
 def _scored(
-    model: Any, X: Any, y: Any, scoring: Any, *, strict: bool
+    model: BaseEstimator, X: Any, y: ArrayLike, scoring: Any, *, strict: bool
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Return scores by name, and the reasons for scores that could not be computed."""
     unscored: dict[str, str] = {}
@@ -150,7 +153,7 @@ def _with_all_classes(scoring: Any, classes: np.ndarray) -> Any:
 
 
 def _one_by_one(
-    model: Any, X: Any, y: Any, scorers: dict[str, Any], unscored: dict[str, str]
+    model: BaseEstimator, X: Any, y: ArrayLike, scorers: dict[str, Any], unscored: dict[str, str]
 ) -> dict[str, Any]:
     """Return the scores of the scorers that do not raise; enter the others in `unscored`."""
     scores = {}
@@ -171,7 +174,7 @@ def name_of(scoring: object) -> str:
     return str(getattr(scoring, "__name__", _UNNAMED))
 
 
-def _learnt_part(model: Any) -> Any:
+def _learnt_part(model: BaseEstimator) -> Any:
     """Return the model within pipelines and searches."""
     while True:
         if hasattr(model, "best_estimator_"):
@@ -182,7 +185,7 @@ def _learnt_part(model: Any) -> Any:
             return model
 
 
-def _weights(learnt: Any) -> dict[str, Any]:
+def _weights(learnt: BaseEstimator) -> dict[str, Any]:
     names, weights = (getattr(learnt, name, None) for name in ("kernel_names_", "weights_"))
     if names is None or weights is None or np.shape(weights)[-1] != len(names):
         return {}
@@ -190,7 +193,7 @@ def _weights(learnt: Any) -> dict[str, Any]:
     return {"n_kernels": len(names), "n_used": int(np.count_nonzero(used))}
 
 
-def _support(learnt: Any) -> dict[str, Any]:
+def _support(learnt: BaseEstimator) -> dict[str, Any]:
     support = getattr(learnt, "support_", None)
     # Feature selectors of scikit-learn have a mask of this name.
     if not hasattr(learnt, "dual_coef_") or not isinstance(support, np.ndarray):
@@ -198,7 +201,7 @@ def _support(learnt: Any) -> dict[str, Any]:
     return {"n_support": len(support)}
 
 
-def _certificate(learnt: Any) -> dict[str, Any]:
+def _certificate(learnt: BaseEstimator) -> dict[str, Any]:
     certificate = getattr(learnt, "certificate_", None)
     if certificate is None or not hasattr(certificate, "rel_gap"):
         return {}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier, is_regressor
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import check_cv
@@ -27,17 +29,22 @@ from ..metrics.comparison import Split, five_by_two_folds, repeated_folds
 from ..utils.folds import range_of
 from ..utils.sklearn import warn_caller
 from .result import FIVE_BY_TWO, RESAMPLED, Cell, Comparison, measured, name_of
-from .storage import CellFolder, fingerprint, key_of
+from .storage import cell_folder, fingerprint, key_of, read_cell, write_cell
 
 # Default of cv: five folds, twice. With J splits, five folds detect differences of t_{J−1} times
 # √(1/J + 1/4) standard deviations: 1.9 if run once, 1.3 twice, 1.2 three times, 1.0 in the limit.
 _FOLDS, _REPEATS = 5, 2
 
 
+#: Method and index of the split of a cell.
+Place = tuple[str, int]
+RandomState = int | np.random.RandomState | None
+
+
 # -- methods ---------------------------------------------------------------------------------
 
 
-def checked_methods(methods: Any) -> dict[str, Any]:
+def checked_methods(methods: Any) -> dict[str, BaseEstimator]:
     """Return the estimators by name."""
     if isinstance(methods, Mapping):
         pairs = list(methods.items())
@@ -50,7 +57,7 @@ def checked_methods(methods: Any) -> dict[str, Any]:
         )
     if not pairs:
         raise ValueError("There are no methods to compare.")
-    checked: dict[str, Any] = {}
+    checked: dict[str, BaseEstimator] = {}
     for name, estimator in pairs:
         if not isinstance(name, str) or not name.strip():
             raise TypeError(f"Names of methods must be nonempty strings, got {name!r}.")
@@ -78,7 +85,7 @@ def _named(methods: list[Any]) -> list[tuple[Any, Any]]:
     return pairs
 
 
-def _checked_method(name: str, estimator: Any) -> Any:
+def _checked_method(name: str, estimator: object) -> BaseEstimator:
     if isinstance(estimator, str) or not hasattr(estimator, "fit"):
         raise TypeError(f"Method {name!r} is a {type(estimator).__name__}, not an estimator.")
     try:
@@ -91,7 +98,7 @@ def _checked_method(name: str, estimator: Any) -> Any:
     return copy
 
 
-def of_classes(methods: Mapping[str, Any]) -> bool:
+def of_classes(methods: Mapping[str, BaseEstimator]) -> bool:
     """Return whether the methods are classifiers; raise if only some are."""
     kinds = {name: is_classifier(method) for name, method in methods.items()}
     if len(set(kinds.values())) > 1:
@@ -107,7 +114,9 @@ def of_classes(methods: Mapping[str, Any]) -> bool:
 # -- data ------------------------------------------------------------------------------------
 
 
-def checked_data(methods: Mapping[str, Any], X: Any, y: Any) -> tuple[Any, np.ndarray]:
+def checked_data(
+    methods: Mapping[str, BaseEstimator], X: Any, y: ArrayLike
+) -> tuple[Any, np.ndarray]:
     """Validate X, such that all methods accept it and scikit-learn can split it, and y."""
     if y is None:
         raise ValueError("compare requires y, the targets.")
@@ -136,49 +145,43 @@ def checked_data(methods: Mapping[str, Any], X: Any, y: Any) -> tuple[Any, np.nd
 # -- splits ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Design:
-    """Splits and their design, ``"5x2"`` or ``"resampled"``."""
+def drawn_splits(
+    cv: Any,
+    y: np.ndarray,
+    groups: np.ndarray,
+    *,
+    classes: bool,
+    random_state: RandomState,
+    reproducible: bool,
+) -> list[Split]:
+    """Return the splits of `cv`; a number of folds keeps groups together.
 
-    splits: list[Split]
-    kind: str
-
-    @classmethod
-    def of(
-        cls,
-        cv: Any,
-        y: np.ndarray,
-        groups: np.ndarray,
-        *,
-        classes: bool,
-        random_state: Any,
-        reproducible: bool,
-    ) -> Design:
-        """Draw the splits of `cv`; a number of folds keeps groups together.
-
-        If `reproducible`, raise if a second draw differs.
-        """
-        if isinstance(cv, str) and cv != FIVE_BY_TWO:
-            raise ValueError(
-                f'cv must be a number of folds, a splitter, splits or "5x2"; got {cv!r}.'
-            )
-        options = {"classes": classes, "random_state": random_state, "groups": groups}
-        if cv is None or is_number(cv):
-            number, repeats = (_FOLDS, _REPEATS) if cv is None else (int(cv), 1)
-            draw: Any = partial(repeated_folds, number, repeats, y, **options)
-        elif isinstance(cv, str):
-            draw = partial(five_by_two_folds, y, **options)
-        else:
-            draw = partial(_drawn, check_cv(cv, y, classifier=classes), y)
-        splits = draw()
-        if not splits:
-            raise ValueError("cv has no splits.")
-        if reproducible and not _same(splits, draw()):
-            raise ValueError(
-                "cv draws different splits in every call, so finished cells could not be reused: "
-                "give it a seed, such as random_state=0, or do not pass path."
-            )
-        return cls(splits, FIVE_BY_TWO if isinstance(cv, str) else RESAMPLED)
+    If `reproducible`, raise if a second draw differs.
+    """
+    if isinstance(cv, str) and cv != FIVE_BY_TWO:
+        raise ValueError(f'cv must be a number of folds, a splitter, splits or "5x2"; got {cv!r}.')
+    options: dict[str, Any] = {
+        "classes": classes,
+        "random_state": random_state,
+        "groups": groups,
+    }
+    draw: Callable[[], list[Split]]
+    if cv is None or is_number(cv):
+        number, repeats = (_FOLDS, _REPEATS) if cv is None else (int(cv), 1)
+        draw = partial(repeated_folds, number, repeats, y, **options)
+    elif isinstance(cv, str):
+        draw = partial(five_by_two_folds, y, **options)
+    else:
+        draw = partial(_drawn, check_cv(cv, y, classifier=classes), y)
+    splits = draw()
+    if not splits:
+        raise ValueError("cv has no splits.")
+    if reproducible and fingerprint(splits) != fingerprint(draw()):
+        raise ValueError(
+            "cv draws different splits in every call, so finished cells could not be reused: "
+            "give it a seed, such as random_state=0, or do not pass path."
+        )
+    return splits
 
 
 def _drawn(splitter: Any, y: np.ndarray) -> list[Split]:
@@ -202,18 +205,10 @@ def _drawn(splitter: Any, y: np.ndarray) -> list[Split]:
     return splits
 
 
-def _same(first: list[Split], second: list[Split]) -> bool:
-    return len(first) == len(second) and all(
-        np.array_equal(*parts)
-        for pairs in zip(first, second, strict=True)
-        for parts in zip(*pairs, strict=True)
-    )
-
-
 # -- scoring ---------------------------------------------------------------------------------
 
 
-def checked_scoring(scoring: Any, methods: Mapping[str, Any]) -> Any:
+def checked_scoring(scoring: Any, methods: Mapping[str, BaseEstimator]) -> Any:
     """Return scorers by name, or a function, as for ``cross_validate``.
 
     The default is accuracy or R² instead of ``estimator.score``, which may differ between methods,
@@ -255,20 +250,17 @@ def checked_scoring(scoring: Any, methods: Mapping[str, Any]) -> Any:
 # -- Comparison -----------------------------------------------------------------------------------
 
 
-Place = tuple[str, int]
-
-
 def compare(
     methods: Any,
     X: Any,
-    y: Any,
+    y: ArrayLike,
     *,
     cv: Any = None,
     scoring: Any = None,
-    path: Any = None,
+    path: str | PathLike[str] | None = None,
     n_jobs: int | None = None,
-    error_score: Any = np.nan,
-    random_state: Any = 0,
+    error_score: float | str = np.nan,
+    random_state: RandomState = 0,
     verbose: bool = False,
 ) -> Comparison:
     """Compare methods on the same splits: scores, sparsity, times and paired tests.
@@ -371,26 +363,52 @@ def compare(
     >>> comparison.best
     'machine'
     """
-    _check_options(error_score)
+    is_nan = isinstance(error_score, float) and np.isnan(error_score)
+    if not is_nan and not (isinstance(error_score, str) and error_score == "raise"):
+        raise ValueError(f'error_score must be NaN or "raise", got {error_score!r}.')
     estimators = checked_methods(methods)
     classes = of_classes(estimators)
     scorers = checked_scoring(scoring, estimators)
     X, y = checked_data(estimators, X, y)
-    options = {"classes": classes, "random_state": random_state, "reproducible": path is not None}
-    design = Design.of(cv, y, groups_of(X), **options)
-    table = _Table(estimators, X, y, design.splits, scorers, CellFolder.at(path) if path else None)
-    cells: dict[Place, Cell] = table.stored()
-    places, n_stored = table.places, len(cells)
-    if verbose and n_stored:
-        print(f"[compare] {n_stored} of {len(places)} cells were finished before")
-    interrupted = False
+    splits = drawn_splits(
+        cv,
+        y,
+        groups_of(X),
+        classes=classes,
+        random_state=random_state,
+        reproducible=path is not None,
+    )
+    # Split by split, so that cells finished before an interruption can be compared.
+    places = [(name, k) for k in range(len(splits)) for name in estimators]
+    files: dict[Place, Path] = {}
+    if path:
+        folder, keys = cell_folder(path), _keys(estimators, X, y, splits, scorers)
+        files = {place: folder / f"{keys[place]}.json" for place in places}
+    stored = {place: read_cell(file) for place, file in files.items()}
+    cells = {place: cell for place, cell in stored.items() if cell is not None}
+    if verbose and cells:
+        print(f"[compare] {len(cells)} of {len(places)} cells were finished before")
+    raising, interrupted = error_score == "raise", False
     try:
-        for place, cell in table.computed(
-            [place for place in places if place not in cells], n_jobs, error_score == "raise"
-        ):
-            cells[place] = cell
-            if verbose:
-                print(_line(place, cell, len(cells), len(places)))
+        results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(_computed)(
+                (name, k),
+                estimators[name],
+                X,
+                y,
+                splits[k],
+                scorers,
+                raising,
+                files.get((name, k)),
+            )
+            for name, k in places
+            if (name, k) not in cells
+        )
+        with closing(results):
+            for place, cell in results:
+                cells[place] = cell
+                if verbose:
+                    print(_line(place, cell, len(cells), len(places)))
     except KeyboardInterrupt:
         if not cells:
             raise
@@ -399,8 +417,8 @@ def compare(
     result = Comparison(
         names=list(estimators),
         scorings=scorings,
-        splits=design.splits,
-        design=design.kind,
+        splits=splits,
+        design=FIVE_BY_TWO if isinstance(cv, str) else RESAMPLED,
         cells={place: cells[place] for place in places if place in cells},
         ranges={
             name: range_of(scorers if callable(scorers) else scorers[name]) for name in scorings
@@ -412,83 +430,38 @@ def compare(
     return result
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Methods, data, splits and storage of a comparison."""
-
-    methods: dict[str, Any]
-    X: Any
-    y: np.ndarray
-    splits: list[Split]
-    scoring: Any
-    folder: CellFolder | None
-
-    @property
-    def places(self) -> list[Place]:
-        """Methods and split indices of all cells, split by split."""
-        return [(name, k) for k in range(len(self.splits)) for name in self.methods]
-
-    @cached_property
-    def keys(self) -> dict[Place, str]:
-        """Fingerprints of all cells; empty without a folder."""
-        if self.folder is None:
-            return {}
-        of_methods = {}
-        for name, estimator in self.methods.items():
-            try:
-                of_methods[name] = fingerprint(estimator)
-            except TypeError as error:
-                raise TypeError(
-                    f"Results of method {name!r} cannot be stored in path: {error} Do not pass "
-                    "path, or change this parameter of the method."
-                ) from error
-        data, scoring = fingerprint(self.X, self.y), fingerprint(self.scoring)
-        return {
-            (name, k): key_of(of_methods[name], data, self.splits[k], scoring)
-            for name, k in self.places
-        }
-
-    def stored(self) -> dict[Place, Cell]:
-        """Return the cells that were finished before."""
-        folder = self.folder
-        known = {place: folder.find(key) for place, key in self.keys.items() if folder}
-        return {place: cell for place, cell in known.items() if cell is not None}
-
-    def computed(
-        self, places: list[Place], n_jobs: int | None, raising: bool
-    ) -> Iterator[tuple[Place, Cell]]:
-        """Compute cells, and yield each as soon as it is finished."""
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-        results = parallel(
-            delayed(_computed)(
-                place,
-                self.methods[place[0]],
-                self.X,
-                self.y,
-                self.splits[place[1]],
-                self.scoring,
-                raising,
-                self.folder,
-                self.keys.get(place),
-            )
-            for place in places
-        )
-        with closing(results):
-            yield from results
+def _keys(
+    methods: dict[str, BaseEstimator], X: Any, y: np.ndarray, splits: list[Split], scoring: Any
+) -> dict[Place, str]:
+    """Return the fingerprints of all cells."""
+    of_methods = {}
+    for name, estimator in methods.items():
+        try:
+            of_methods[name] = fingerprint(estimator)
+        except TypeError as error:
+            raise TypeError(
+                f"Results of method {name!r} cannot be stored in path: {error} Do not pass "
+                "path, or change this parameter of the method."
+            ) from error
+    of_data, of_scoring = fingerprint(X, y), fingerprint(scoring)
+    return {
+        (name, k): key_of(of_methods[name], of_data, split, of_scoring)
+        for k, split in enumerate(splits)
+        for name in methods
+    }
 
 
 def _computed(
     place: Place,
-    estimator: Any,
+    estimator: BaseEstimator,
     X: Any,
     y: np.ndarray,
     split: Split,
     scoring: Any,
     raising: bool,
-    folder: CellFolder | None,
-    key: str | None,
+    file: Path | None,
 ) -> tuple[Place, Cell]:
-    """Compute a cell, and store it if there is a folder and it did not fail."""
+    """Compute a cell, and write it to its file, if there is one, unless it failed."""
     name, k = place
     try:
         cell = measured(estimator, X, y, split, scoring, strict=raising)
@@ -497,18 +470,12 @@ def _computed(
             error.add_note(f"Raised by method {name!r} on split {k} of compare.")
             raise
         return place, Cell.failed(error)
-    if folder is not None and key is not None:
-        folder.keep(key, cell, method=name, split=k)
+    if file is not None:
+        write_cell(file, cell, method=name, split=k)
     return place, cell
 
 
 # -- checks and messages ---------------------------------------------------------------------
-
-
-def _check_options(error_score: object) -> None:
-    is_nan = isinstance(error_score, float) and np.isnan(error_score)
-    if not is_nan and not (isinstance(error_score, str) and error_score == "raise"):
-        raise ValueError(f'error_score must be NaN or "raise", got {error_score!r}.')
 
 
 def _names_of(scorers: Any, cells: dict[Place, Cell]) -> list[str]:
@@ -525,7 +492,7 @@ def _line(place: Place, cell: Cell, n_done: int, n_all: int) -> str:
     return f"[compare] {n_done}/{n_all}  {place[0]}, split {place[1]}: {outcome}"
 
 
-def _warn_of_interruption(n_done: int, n_all: int, path: Any) -> None:
+def _warn_of_interruption(n_done: int, n_all: int, path: object) -> None:
     rest = (
         "the same call continues from there."
         if path

@@ -17,7 +17,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from os import PathLike
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
@@ -29,12 +29,13 @@ from scipy import sparse
 
 from ..kernels import KernelStack, Views
 from ..kernels.tables import is_frame
+from ..metrics.comparison import Split
 from ..utils.files import replacing
 from ..utils.sklearn import warn_caller
 from .result import Cell
 
 
-def fingerprint(*contents: Any) -> str:
+def fingerprint(*contents: object) -> str:
     """Return the hexadecimal digest of values of any type.
 
     Raises
@@ -76,64 +77,63 @@ class _Walk:
             self._add_object(value)
             self._inside.remove(id(value))
 
-    def _parts(self, kind: str, *parts: Any) -> None:
-        self.write(kind, str(len(parts)).encode())
-        for part in parts:
-            self.add(part)
+    def _add_all(self, kind: str, *values: Any) -> None:
+        self.write(kind, str(len(values)).encode())
+        for value in values:
+            self.add(value)
 
     def _add_array(self, array: np.ndarray) -> None:
         # The buffer of objects and of variable-length strings contains pointers only.
         if array.dtype.hasobject or array.dtype.kind == "T":
-            self._parts("array of objects", array.shape, *array.ravel().tolist())
+            self._add_all("array of objects", array.shape, *array.ravel().tolist())
         else:
             self.write("array", f"{array.dtype.str} {array.dtype} {array.shape}".encode())
             self.write("entries", np.ascontiguousarray(array).reshape(-1).view(np.uint8))
 
     def _add_object(self, value: Any) -> None:
         if isinstance(value, list | tuple):
-            self._parts(type(value).__name__, *value)
+            self._add_all(type(value).__name__, *value)
         elif isinstance(value, KernelStack):
-            self._add_stack(value)
+            samples = value.row_samples, value.col_samples
+            self._add_all("stack", value.names, value.shape, value.views, value.features, samples)
+            for name in value.names:
+                self.add(value.kernel(name))
         elif isinstance(value, Views):
-            self._parts("views", value.labels, value.present, *value.items())
+            self._add_all("views", value.labels, value.present, *value.items())
         elif sparse.issparse(value):
             table = sparse.csr_array(value)
             table.sum_duplicates()
-            self._parts("sparse", table.shape, table.indptr, table.indices, table.data)
+            self._add_all("sparse", table.shape, table.indptr, table.indices, table.data)
         elif is_frame(value):
             index = np.asarray(value.index) if hasattr(value, "index") else None
             columns, kinds = list(value.columns), [str(kind) for kind in value.dtypes]
-            self._parts("frame", columns, kinds, index, value.to_numpy())
+            self._add_all("frame", columns, kinds, index, value.to_numpy())
         elif isinstance(value, Mapping):
-            self._parts("mapping", *value.items())
+            self._add_all("mapping", *value.items())
         elif isinstance(value, set | frozenset):
-            self._parts("set", *sorted(map(fingerprint, value)))
+            self._add_all("set", *sorted(map(fingerprint, value)))
         elif isinstance(value, type | BuiltinFunctionType):
-            self._parts("name", value.__module__, value.__qualname__)
+            self._add_all("name", value.__module__, value.__qualname__)
         elif isinstance(value, FunctionType | MethodType | CodeType | functools.partial):
             self._add_callable(value)
         elif hasattr(value, "get_params"):
-            self._parts("estimator", type(value), sorted(value.get_params(deep=False).items()))
+            self._add_all("estimator", type(value), sorted(value.get_params(deep=False).items()))
         else:
-            self._parts("object", type(value), *_reduced(value))
-
-    def _add_stack(self, stack: KernelStack) -> None:
-        samples = stack.row_samples, stack.col_samples
-        self._parts("stack", stack.names, stack.shape, stack.views, stack.features, samples)
-        for name in stack.names:
-            self.add(stack.kernel(name))
+            self._add_all("object", type(value), *_reduced(value))
 
     def _add_callable(self, value: Any) -> None:
         if isinstance(value, CodeType):
-            self._parts("code", value.co_code, value.co_consts, value.co_names, value.co_varnames)
+            self._add_all(
+                "code", value.co_code, value.co_consts, value.co_names, value.co_varnames
+            )
         elif isinstance(value, MethodType):
-            self._parts("method", value.__func__, value.__self__)
+            self._add_all("method", value.__func__, value.__self__)
         elif isinstance(value, functools.partial):
-            self._parts("partial", value.func, value.args, value.keywords)
+            self._add_all("partial", value.func, value.args, value.keywords)
         else:
             closed = [cell.cell_contents for cell in value.__closure__ or ()]
-            self._parts("function", value.__code__, value.__defaults__, value.__kwdefaults__)
-            self._parts("closure", *closed)
+            self._add_all("function", value.__code__, value.__defaults__, value.__kwdefaults__)
+            self._add_all("closure", *closed)
 
 
 def _reduced(value: Any) -> list[Any]:
@@ -158,84 +158,75 @@ def _reduced(value: Any) -> list[Any]:
 
 # Version of the files. It is part of the fingerprint, so that files of other versions are ignored.
 _FORMAT = 1
-# Numerical fields of a cell that may be None.
-_OPTIONAL = {"n_kernels": int, "n_used": int, "n_support": int, "rel_gap": float}
 
 
-@dataclass(frozen=True)
-class CellFolder:
-    """Folder of finished cells, to which several processes may write."""
-
-    path: Path
-
-    @classmethod
-    def at(cls, path: str | PathLike[str]) -> CellFolder:
-        """Open the folder, and create it if it does not exist."""
-        folder = Path(path)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ValueError(
-                f"path must be a folder for finished cells; {str(path)!r} cannot be created or "
-                f"used: {error}."
-            ) from error
-        return cls(folder.resolve())
-
-    def find(self, key: str) -> Cell | None:
-        """Return a finished cell, or None; warn if its file cannot be read."""
-        file = self._file(key)
-        if not file.exists():
-            return None
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-            if content["key"] != key:
-                raise ValueError("it belongs to another cell")
-            return _read(content["cell"])
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            warn_caller(
-                f"{file} is damaged ({type(error).__name__}: {error}); the cell is computed "
-                "again.",
-                RuntimeWarning,
-            )
-            return None
-
-    def keep(self, key: str, cell: Cell, **remarks: Any) -> None:
-        """Write a finished cell, with remarks for readers of the file."""
-        content = {**remarks, "key": key, "cell": _plain(asdict(cell))}
-        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode()
-        with replacing(self._file(key), len(text)) as file:
-            file.write(text)
-
-    def _file(self, key: str) -> Path:
-        return self.path / f"{key}.json"
+def cell_folder(path: str | PathLike[str]) -> Path:
+    """Return the folder of finished cells; create it if it does not exist."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"path must be a folder for finished cells; {str(path)!r} cannot be created or "
+            f"used: {error}."
+        ) from error
+    return folder.resolve()
 
 
-def key_of(method: str, data: str, split: Any, scoring: str) -> str:
+def key_of(method: str, data: str, split: Split, scoring: str) -> str:
     """Return the fingerprint of a cell, from those of its parts and the versions."""
     package = sys.modules[__name__.partition(".")[0]]
     versions = package.__version__, sklearn.__version__
     return fingerprint(_FORMAT, versions, method, data, split, scoring)
 
 
-def _plain(value: Any) -> Any:
+def read_cell(file: Path) -> Cell | None:
+    """Return a finished cell, or None; warn if its file cannot be read."""
+    if not file.exists():
+        return None
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["key"] != file.stem:
+            raise ValueError("it belongs to another cell")
+        return _converted(content["cell"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        warn_caller(
+            f"{file} is damaged ({type(error).__name__}: {error}); the cell is computed again.",
+            RuntimeWarning,
+        )
+        return None
+
+
+def write_cell(file: Path, cell: Cell, **remarks: object) -> None:
+    """Write a finished cell, with remarks for readers of the file."""
+    content = {**remarks, "key": file.stem, "cell": _plain(asdict(cell))}
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode()
+    with replacing(file, len(text)) as stream:
+        stream.write(text)
+
+
+def _plain(value: object) -> object:
     """Replace NaN and infinite numbers, which JSON lacks, by their names."""
     if isinstance(value, dict):
         return {name: _plain(entry) for name, entry in value.items()}
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _read(content: dict[str, Any]) -> Cell:
+def _converted(content: dict[str, Any]) -> Cell:
     """Return a cell, with all fields converted to their types."""
-    names = [entry.name for entry in fields(Cell)]
-    if sorted(content) != sorted(names):
+    if sorted(content) != sorted(entry.name for entry in fields(Cell)):
         raise ValueError(f"it has the fields {', '.join(content)}")
-    known: dict[str, Any] = dict(content)
-    known["scores"] = {str(name): float(score) for name, score in content["scores"].items()}
-    known["unscored"] = {str(name): str(why) for name, why in content["unscored"].items()}
-    for name in ("fit_time", "predict_time"):
-        known[name] = float(content[name])
-    for name, convert in _OPTIONAL.items():
-        known[name] = None if content[name] is None else convert(content[name])
-    if not known["scores"] or known["failure"] is not None:
+    if not content["scores"] or content["failure"] is not None:
         raise ValueError("it has no scores")
-    return Cell(**known)
+    optional = {"n_kernels": int, "n_used": int, "n_support": int, "rel_gap": float}
+    return Cell(
+        scores={str(name): float(score) for name, score in content["scores"].items()},
+        unscored={str(name): str(reason) for name, reason in content["unscored"].items()},
+        fit_time=float(content["fit_time"]),
+        predict_time=float(content["predict_time"]),
+        converged=content["converged"],
+        **{
+            name: None if content[name] is None else convert(content[name])
+            for name, convert in optional.items()
+        },
+    )

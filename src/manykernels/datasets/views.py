@@ -23,7 +23,9 @@ _BINS = 8  # gradient directions
 _HIGHEST_FREQUENCY = 2
 
 
-def load_digit_views(*, noise: int = 0, random_state: Any = 0) -> tuple[Views, np.ndarray]:
+def load_digit_views(
+    *, noise: int = 0, random_state: int | np.random.RandomState | None = 0
+) -> tuple[Views, np.ndarray]:
     """Load the handwritten digits bundled with scikit-learn as six views.
 
     Each view describes the same 1797 images of 8 × 8 pixels; none is scaled. Views of noise can be
@@ -138,7 +140,9 @@ GAUSS4_VARIANCES = np.array([[0.8, 2.0], [0.8, 2.0], [0.8, 4.0], [0.8, 4.0]])
 YAN_SCALE = 2.4
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(
+    random_state: int | np.random.Generator | np.random.RandomState | None,
+) -> np.random.Generator:
     """Return a generator for a seed, a RandomState or a Generator."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31))
@@ -154,7 +158,7 @@ def counted(name: str, number: int, least: int) -> int:
 
 
 def make_gauss4(
-    n_samples: int = 400, *, random_state: Any = None
+    n_samples: int = 400, *, random_state: int | np.random.RandomState | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw GAUSS4 of Gönen and Alpaydın (2013): four Gaussians, two of each class.
 
@@ -237,7 +241,7 @@ def make_yan_simulation(
     n_per_class: int = 50,
     *,
     scale: float = YAN_SCALE,
-    random_state: Any = None,
+    random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Views, np.ndarray]:
     """Draw the simulation of Yan et al. (2012): views that are all weakly informative.
 
@@ -307,7 +311,7 @@ def make_views(
     spread: float = 1.0,
     missing: float = 0.0,
     frames: bool = False,
-    random_state: Any = None,
+    random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Any, Any, list[str]]:
     """Generate views of which a known subset is informative about the target.
 

@@ -12,99 +12,9 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..kernels import KernelStack
 from ..kernels.matching import matched_targets
+from ..kernels.samples import Samples
 from ..kernels.stack import check_stack
-from ..kernels.transforms import StackTransform
-from ..losses.square import SquareLoss
-from ..utils.folds import effective_size, stratified_folds
 from ..utils.sklearn import check_y
-
-
-@dataclass(frozen=True)
-class LabelledKernels:
-    """Kernels of samples with the training samples, and the classes and weights of the samples.
-
-    Attributes
-    ----------
-    stack : KernelStack
-        Square for training samples; (n, m) between n test samples and m training samples.
-    labels : ndarray of shape (n,)
-        Classes as 0 … c−1.
-    classes : ndarray of shape (c,)
-    weights : ndarray of shape (n,) or None
-        Sample weights: `counts` times the weight of the class of each sample.
-    counts : ndarray of shape (n,) or None
-        Sample weights as they were given; None for one each.
-    groups : ndarray of shape (n,) or None
-        Numbers of the groups of rows that are left out together; None if rows are left out one
-        by one.
-    """
-
-    stack: KernelStack
-    labels: np.ndarray
-    classes: np.ndarray
-    weights: np.ndarray | None = None
-    counts: np.ndarray | None = None
-    groups: np.ndarray | None = None
-
-    @property
-    def masses(self) -> np.ndarray:
-        """Total weight of each class."""
-        masses = np.bincount(self.labels, weights=self.weights, minlength=len(self.classes))
-        return masses.astype(float)
-
-    @property
-    def frequencies(self) -> np.ndarray:
-        """π: the masses divided by their sum."""
-        return self.masses / self.masses.sum()
-
-    @property
-    def n_samples(self) -> float:
-        """Effective number of independent samples, whatever the unit of the weights."""
-        return effective_size(len(self.labels), self.groups, self.counts)
-
-    def folds(self, n_folds: int) -> list[np.ndarray]:
-        """Stratified folds of the rows that hold whole groups."""
-        groups = np.arange(len(self.labels)) if self.groups is None else self.groups
-        return stratified_folds(self.labels, groups, n_folds, self.counts)
-
-    def prepared(self, transform: StackTransform) -> FisherProblem:
-        """Fisher's problem on these training kernels; `transform`, fitted here, centres them."""
-        stack = transform.fit_transform(self.stack, self.labels, self.weights)
-        return FisherProblem(stack, self, fisher_targets(self.labels, self.masses))
-
-    def split(
-        self, train: np.ndarray, test: np.ndarray
-    ) -> tuple[LabelledKernels, LabelledKernels]:
-        """Training kernels of the samples `train`, and those of `test` with these."""
-        parts = [self.of(rows, self.stack[np.ix_(rows, train)]) for rows in (train, test)]
-        return parts[0], parts[1]
-
-    def of(self, rows: np.ndarray, stack: KernelStack | None = None) -> LabelledKernels:
-        """Some of the samples; the stack stays that of all samples if no other is given."""
-        return LabelledKernels(
-            self.stack if stack is None else stack,
-            self.labels[rows],
-            self.classes,
-            None if self.weights is None else self.weights[rows],
-            None if self.counts is None else self.counts[rows],
-            None if self.groups is None else self.groups[rows],
-        )
-
-
-@dataclass(frozen=True)
-class FisherProblem:
-    """Regression of the Fisher targets H (m × 1 or m × c) on centred, normalised kernels.
-
-    `samples` are the training samples with their kernels before centring and normalisation.
-    """
-
-    stack: KernelStack
-    samples: LabelledKernels
-    targets: np.ndarray
-
-    def loss(self, reg: float) -> SquareLoss:
-        """The regression at λ = `reg` as a function of the kernel weights."""
-        return SquareLoss(self.stack, self.targets, reg, self.samples.weights)
 
 
 def fisher_targets(labels: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -122,7 +32,7 @@ def fisher_targets(labels: np.ndarray, masses: np.ndarray) -> np.ndarray:
     return targets
 
 
-def labelled_stack(caller: str, stack: Any, y: Any, sample_weight: Any = None) -> LabelledKernels:
+def labelled_stack(caller: str, stack: Any, y: Any, sample_weight: Any = None) -> Samples:
     """The arguments of the public function `caller`, checked."""
     if not isinstance(stack, KernelStack) or not stack.gram:
         raise ValueError(
@@ -139,11 +49,11 @@ def labelled_stack(caller: str, stack: Any, y: Any, sample_weight: Any = None) -
     if len(classes) < 2:
         raise ValueError(f"{caller} needs samples of at least 2 classes, got {classes.tolist()}.")
     if sample_weight is None:
-        return LabelledKernels(stack, labels, classes)
+        return Samples(stack, labels, classes)
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != y.shape or not (np.isfinite(weights) & (weights > 0)).all():
         raise ValueError("sample_weight must be one positive number per sample.")
-    return LabelledKernels(stack, labels, classes, weights, weights)
+    return Samples(stack, labels, classes, weights, weights)
 
 
 # -- Class scores of regression outputs: the indicator rule and the linear discriminant -----------
@@ -231,7 +141,7 @@ class Discriminant:
         return turn * _signs(self.means @ turn)
 
     @classmethod
-    def learn(cls, outputs: np.ndarray, samples: LabelledKernels) -> Discriminant:
+    def learn(cls, outputs: np.ndarray, samples: Samples) -> Discriminant:
         """Class means and pooled covariance of the left-out `outputs` (m, k) of `samples`.
 
         Outputs of samples that the regression has seen are drawn to their targets (and equal them

@@ -14,10 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
     from matplotlib.text import Text
+
+    from ..estimators.base import KernelEstimator
 
 
 # -- Colours, markers, names and numbers ----------------------------------------------------------
@@ -265,7 +268,7 @@ def pyplot() -> Any:
     return plt
 
 
-def required(estimator: Any, attribute: str, why: str) -> Any:
+def required(estimator: KernelEstimator, attribute: str, why: str) -> Any:
     """Return an attribute of a fitted estimator, or raise with the reason `why` it has none."""
     check_is_fitted(estimator)
     if not hasattr(estimator, attribute):
@@ -339,13 +342,18 @@ def heat_map(
             text = "–" if np.isnan(value) else numbers(value)
             ax.text(j, i, text, ha="center", va="center", color=color, fontsize="small")
     else:
-        bar = ax.figure.colorbar(image, ax=ax, shrink=0.7, aspect=18, pad=0.02)
-        bar.outline.set_visible(False)  # type: ignore[operator]
-        bar.ax.tick_params(length=0, labelsize="small")
+        color_bar(image, [ax])
     named_ticks(ax, "y", range(len(rows)), rows)
     named_ticks(ax, "x", range(len(columns)), columns)
     ax.spines[:].set_visible(False)
     return image
+
+
+def color_bar(image: ScalarMappable, axes: list[Axes]) -> None:
+    """Draw the colour scale of an image beside axes."""
+    bar = axes[-1].figure.colorbar(image, ax=axes, shrink=0.7, aspect=18, pad=0.02)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.ax.tick_params(length=0, labelsize="small")
 
 
 # -- axes of grids ---------------------------------------------------------------------------

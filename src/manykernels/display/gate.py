@@ -13,6 +13,7 @@ from .base import (
     Display,
     End,
     bare,
+    color_bar,
     cue,
     ink,
     literally,
@@ -27,6 +28,8 @@ from .base import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from ..estimators.base import KernelEstimator
 
 # Number of points along each axis of a plane, and along a line, at which a gate is evaluated.
 _PER_SIDE = 60
@@ -100,7 +103,7 @@ class GateDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, *, which: int = 0, ax: Any = None, **kwargs: Any
+        cls, estimator: KernelEstimator, X: Any, *, which: int = 0, ax: Any = None, **kwargs: Any
     ) -> Self:
         """Draw the gate of a fitted estimator, or shares in its regions.
 
@@ -158,7 +161,7 @@ class GateDisplay(Display):
         self.order_ = np.lexsort((-self.gate.max(axis=1), first))
         options = {"cmap": shades(), "vmin": 0.0, "vmax": self._most, **kwargs}
         image = ax.imshow(self.gate[self.order_].T, aspect="auto", interpolation="none", **options)
-        _scale(ax, image, [ax])
+        color_bar(image, [ax])
         named_ticks(ax, "y", range(n_kernels), self.kernel_names)
         for edge in np.arange(1, n_kernels):
             ax.axhline(edge - 0.5, **GUIDE)
@@ -213,7 +216,7 @@ class GateDisplay(Display):
         # The lowest panels of all columns, of which some may be above an empty one.
         for panel in self.axes_[-columns:] if ax is None else ():
             panel.tick_params(labelbottom=True)
-        _scale(self.axes_[-1], image, self.axes_)
+        color_bar(image, self.axes_)
         if ax is None:
             n_hidden = len(self.kernel_names) - len(shown)
             remark = f" ({n_hidden} kernels with smaller values not shown)" if n_hidden else ""
@@ -243,9 +246,3 @@ def _map(ax: Axes, points: np.ndarray, values: np.ndarray, options: dict[str, An
     order = np.lexsort((points[:, 0], points[:, 1]))
     image = values[order].reshape(len(y), len(x))
     return ax.pcolormesh(x, y, image, shading="nearest", rasterized=True, **options)
-
-
-def _scale(ax: Axes, image: Any, axes: list[Axes]) -> None:
-    bar = ax.figure.colorbar(image, ax=axes, shrink=0.7, aspect=18, pad=0.02)
-    bar.outline.set_visible(False)  # type: ignore[operator]
-    bar.ax.tick_params(length=0, labelsize="small")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 from sklearn.preprocessing import LabelBinarizer
@@ -31,6 +32,8 @@ from .base import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from ..estimators.base import KernelEstimator
 
 
 # Largest number of kernels with names; with more, a line is less than a tenth of an inch high.
@@ -83,7 +86,12 @@ class AlignmentDisplay(Display):
 
     @classmethod
     def from_stack(
-        cls, stack: KernelStack, y: Any = None, *, ax: Axes | None = None, **kwargs: Any
+        cls,
+        stack: KernelStack,
+        y: ArrayLike | None = None,
+        *,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the alignments of precomputed kernels.
 
@@ -111,7 +119,13 @@ class AlignmentDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any = None, *, ax: Axes | None = None, **kwargs: Any
+        cls,
+        estimator: KernelEstimator,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the alignments of the kernels of a fitted estimator, between the rows of X.
 
@@ -157,12 +171,13 @@ class AlignmentDisplay(Display):
         return self
 
 
-def _columns(y: Any) -> np.ndarray:
+def _columns(y: ArrayLike) -> np.ndarray:
     """Return centred columns, whose inner products are the kernel of the targets."""
     if type_of_target(y) in ("binary", "multiclass"):
         columns = LabelBinarizer().fit_transform(y).astype(np.float64)
     else:
-        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        values = np.asarray(y, dtype=np.float64)
+        columns = values.reshape(len(values), -1)
     centred: np.ndarray = columns - columns.mean(axis=0)
     return centred
 

@@ -29,6 +29,8 @@ from .base import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ..estimators.base import KernelEstimator
+
 
 # -- Convergence ----------------------------------------------------------------------------------
 
@@ -89,7 +91,12 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, name: str | None = None, ax: Axes | None = None, **kwargs: Any
+        cls,
+        estimator: KernelEstimator,
+        *,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the convergence of a fitted estimator.
 
@@ -251,7 +258,7 @@ class ValidationDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: KernelEstimator,
         *,
         along: str | None = None,
         lines: str | None = None,
@@ -275,7 +282,7 @@ class ValidationDisplay(Display):
 
     @classmethod
     def of_estimator(
-        cls, estimator: Any, *, along: str | None = None, lines: str | None = None
+        cls, estimator: KernelEstimator, *, along: str | None = None, lines: str | None = None
     ) -> Self:
         """Return the display of :meth:`from_estimator` without drawing it."""
         results = required(estimator, "cv_results_", "it does not use cross-validation.")
@@ -390,7 +397,7 @@ def _assignment(name: str, value: float) -> str:
     return f"{parameter_name(name)} = {(norm_name if name == 'p' else power_name)(value)}"
 
 
-def _name_of_score(estimator: Any) -> str:
+def _name_of_score(estimator: KernelEstimator) -> str:
     scoring = estimator.scoring
     if scoring is None:
         return "Mean held-out score"

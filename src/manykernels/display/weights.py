@@ -32,6 +32,8 @@ from .base import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ..estimators.base import KernelEstimator
+
 
 # Largest number of bars, or of rows of a table, for legibility.
 _MOST = 30
@@ -115,7 +117,7 @@ class WeightsDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, which: int = 0, ax: Axes | None = None, **kwargs: Any
+        cls, estimator: KernelEstimator, *, which: int = 0, ax: Axes | None = None, **kwargs: Any
     ) -> Self:
         """Draw the weights of a fitted estimator.
 
@@ -239,20 +241,14 @@ class WeightsDisplay(Display):
         if not any(several) or len(views) == 1:
             lines = [_Line(str(self.kernel_names[j]), [j]) for j in shown.tolist()]
         else:
-            for view in self._views_in_order(views, weights, sort):
+            totals = {view: weights[kernels].sum() for view, kernels in views.items()}
+            for view in sorted(views, key=lambda view: -totals[view]) if sort else views:
                 kernels = views[view]
                 unused = [j for j in kernels if sort and not weights[j]]
                 lines += self._lines_of_view(view, kernels, unused)
         if len(rest := order[n_shown:].tolist()):
             lines.append(_Line(f"{len(rest)} others, their sum", rest))
         return lines
-
-    def _views_in_order(
-        self, views: dict[str, list[int]], weights: np.ndarray, sort: bool
-    ) -> list[str]:
-        if not sort:
-            return list(views)
-        return sorted(views, key=lambda view: -weights[views[view]].sum())
 
     def _lines_of_view(self, view: str, kernels: list[int], unused: list[int]) -> list[_Line]:
         """Return a line for a single kernel, or a heading and a line for each kernel."""
@@ -297,7 +293,7 @@ class WeightsDisplay(Display):
         return ", ".join(parts)
 
 
-def _names_of_rows(estimator: Any, number: int) -> list[str]:
+def _names_of_rows(estimator: KernelEstimator, number: int) -> list[str]:
     sizes = getattr(estimator, "region_sizes_", None)
     if sizes is not None:
         return [f"region {region} ({size:.0%})" for region, size in enumerate(sizes)]

@@ -33,12 +33,15 @@ _HEADING = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
 
 
 def inherited(
-    own: str | None, others: Iterable[str | None], order: dict[str, list[str]]
+    own: str | None,
+    others: Iterable[str | None],
+    order: dict[str, list[str]],
+    without: Iterable[str] = (),
 ) -> str | None:
     """A numpydoc docstring with the entries that `others` have in addition.
 
     Of entries with the same name the first one counts. `order` has the sections that are
-    completed, and for each the names that come first in it.
+    completed, and for each the names that come first in it; entries `without` are left out.
     """
     if own is None:
         return None
@@ -51,7 +54,7 @@ def inherited(
             for name, entry in _entries(found.pop(title, "")).items():
                 entries.setdefault(name, entry)
         listed = [name for name in first if name in entries]
-        listed += [name for name in entries if name not in listed]
+        listed += [name for name in entries if name not in {*listed, *without}]
         if listed:
             completed[title] = "".join(entries[name] for name in listed) + "\n"
     text = sections.pop("")
@@ -216,7 +219,9 @@ def estimator(*groups: type) -> Callable[[type[Class]], type[Class]]:
         }
         order = {"Parameters": parameters, "Attributes": [], "References": []}
         docs = (source.__doc__ for source in (*groups, *bases[1:]))
-        cls.__doc__ = inherited(cls.__doc__, docs, order)
+        # Parameters of a group that the class declares as class variables are not its parameters.
+        offered = {each.name for group in groups if is_dataclass(group) for each in fields(group)}
+        cls.__doc__ = inherited(cls.__doc__, docs, order, offered - set(parameters))
         given = inspect.signature(cls.__init__)
         listed = [given.parameters[name] for name in ("self", *parameters)]
         signature = given.replace(parameters=listed)
@@ -326,6 +331,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     #: the `_stream` of ``partial_fit``, the sums over the rows so far.
     _predictor: ClassVar[Any]
     _stream: ClassVar[Any]
+    #: Points among which a fit chooses; None without cross-validation.
+    _grid: ClassVar[Any] = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "normalize": [StrOptions(set(NORMALIZATIONS)), None],

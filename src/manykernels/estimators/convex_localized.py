@@ -15,14 +15,17 @@ from ..kernels.transforms import Center
 from ..losses.base import ProblemSpec
 from ..losses.square import SquareLoss
 from ..losses.svm import EpsilonInsensitiveLoss
+from ..solvers.base import DEFAULT_SOLVER
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
-from .fda import learn_discriminant
+from .fda import FisherTask
+from .held_out import CalibrationAttributes
 from .inputs import discriminant_rows, labelled_rows, spread_of_targets, targeted_rows
-from .kernel_data import TrainingKernels, WeightLearning, WeightParameters
+from .kernel_data import KernelData, TrainingKernels, WeightLearning, WeightParameters
+from .learning import learn
+from .localized import LOCALIZED_CS
 from .prediction import (
-    CalibrationAttributes,
     EpsilonParameters,
     KernelClassifier,
     KernelDiscriminant,
@@ -30,23 +33,18 @@ from .prediction import (
 )
 from .regional import (
     KernelsByRegion,
-    RegionAttributes,
     RegionGridParameters,
     RegionParameters,
     Regions,
     SharpnessChoice,
-    chosen_regions,
-    memberships,
-    region_values,
-    region_weights,
+    region_grid,
 )
 from .search import (
     MACHINE_NORMS,
     ChoiceParameters,
     ChosenWeights,
-    ClassSearch,
     Grid,
-    ValueSearch,
+    Search,
     checked_non_negative,
     checked_norms,
     checked_positive,
@@ -70,8 +68,8 @@ from .svm_cv import (
 
 
 @storable
-@estimator(SupportAttributes, RegionParameters, RegionAttributes, WeightParameters)
-class ConvexLocalizedSVC(KernelClassifier):
+@estimator(SupportAttributes, WeightParameters)
+class ConvexLocalizedSVC(RegionParameters, KernelClassifier):
     """Support vector classification with kernel weights for every region of the samples.
 
     Regions are found first, without labels; a sample may have shares in several. Each has a weight
@@ -88,9 +86,6 @@ class ConvexLocalizedSVC(KernelClassifier):
     multi_class : {"shared", "separate"}, default="shared"
         More than two classes are learnt one against the rest, with the same weights for all
         classes or some for each: then `weights_` is (n_classes, n_regions, n_kernels).
-    solver : str or a solver object, default="newton"
-        "newton" is the one to use. "sip", "analytic" and "interleaved" can be used, too; others
-        know one norm of all weights only.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
 
@@ -106,6 +101,7 @@ class ConvexLocalizedSVC(KernelClassifier):
 
     >>> import numpy as np
     >>> from manykernels import ConvexLocalizedSVC
+    >>> from manykernels.gating import KernelRegions
     >>> from manykernels.kernels import RBF
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (200, 2))
@@ -113,7 +109,8 @@ class ConvexLocalizedSVC(KernelClassifier):
     >>> y = np.where(side < 0, X[:, 0], X[:, 1]) > 0
     >>> X = np.column_stack([side, X])
     >>> kernels = [("place", RBF().on([0])), ("a", RBF().on([1])), ("b", RBF().on([2]))]
-    >>> model = ConvexLocalizedSVC(kernels, regions=2, sharpness=4, p=1).fit(X, y)
+    >>> regions = KernelRegions(2, sharpness=4)
+    >>> model = ConvexLocalizedSVC(kernels, regions=regions, p=1).fit(X, y)
     >>> model.weights_.shape, model.certificate_.converged
     ((2, 3), True)
     >>> sorted(model.kernel_names_[j] for j in model.weights_.argmax(axis=1))
@@ -124,6 +121,7 @@ class ConvexLocalizedSVC(KernelClassifier):
     loss: str = "hinge"
     multi_class: str = "shared"
     class_weight: Any = None
+    solver: ClassVar[str] = DEFAULT_SOLVER
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "C": POSITIVE,
@@ -131,9 +129,6 @@ class ConvexLocalizedSVC(KernelClassifier):
         "multi_class": [StrOptions({"shared", "separate"})],
         "class_weight": CLASS_WEIGHT,
     }
-
-    memberships = memberships
-    region_weights = region_weights
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -150,7 +145,7 @@ class ConvexLocalizedSVC(KernelClassifier):
         penalties, inner_tol = self.C * rows.factors, INNER_SHARE * self.tol
 
         def losses_of(stack: Any, some: Any) -> list[Any]:
-            return [make_loss(stack, one[some], penalties[some], inner_tol) for one in groups]
+            return [make_loss(stack, signs[some], penalties[some], inner_tol) for signs in groups]
 
         judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts, rows.groups)
         choice = SharpnessChoice(rows, plain, self.normalize, learning, losses_of, judge)
@@ -160,18 +155,16 @@ class ConvexLocalizedSVC(KernelClassifier):
         learning = learning.by_region(kernels.stack.n_regions)
         learnt = learning.learn(losses, kernels.stack.names, task)
         machine = LearntMachine.of(rows, kernels, learnt)
-        found = regions.attributes(learnt.weights, plain.stack.names)
-        return self._keep(task, machine.attributes, found)
+        of_regions = regions.attributes(learnt.weights, plain.stack.names)
+        return self._keep(task, machine.attributes, of_regions)
 
 
 # -- ConvexLocalizedSVR: kernel weights for every region, for support vector regression -----------
 
 
 @storable
-@estimator(
-    EpsilonParameters, SupportAttributes, RegionParameters, RegionAttributes, WeightParameters
-)
-class ConvexLocalizedSVR(KernelRegressor):
+@estimator(EpsilonParameters, SupportAttributes, WeightParameters)
+class ConvexLocalizedSVR(RegionParameters, KernelRegressor):
     """Support vector regression with kernel weights for every region of the samples.
 
     :class:`ConvexLocalizedSVC` with the ε-insensitive loss. With one region it is :class:`MKSVR`.
@@ -182,18 +175,19 @@ class ConvexLocalizedSVR(KernelRegressor):
 
     >>> import numpy as np
     >>> from manykernels import ConvexLocalizedSVR
+    >>> from manykernels.gating import KernelRegions
     >>> from manykernels.kernels import RBF
     >>> X = np.linspace(-2, 2, 200)[:, None]
     >>> y = np.where(X[:, 0] < 0, X[:, 0], np.sin(12 * X[:, 0]))
     >>> kernels = [("wide", RBF(0.3)), ("narrow", RBF(30.0))]
-    >>> model = ConvexLocalizedSVR(kernels, regions=2, sharpness=4, p=1, C=10.0).fit(X, y)
+    >>> regions = KernelRegions(2, sharpness=4)
+    >>> model = ConvexLocalizedSVR(kernels, regions=regions, p=1, C=10.0).fit(X, y)
     >>> right = model.memberships([[1.5]]).argmax()
     >>> bool(model.weights_[right, 1] > model.weights_[1 - right, 1])
     True
     """
 
-    memberships = memberships
-    region_weights = region_weights
+    solver: ClassVar[str] = DEFAULT_SOLVER
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -220,16 +214,16 @@ class ConvexLocalizedSVR(KernelRegressor):
         losses = losses_of(kernels.stack, slice(None))
         learnt = learning.learn(losses, kernels.stack.names, task)
         machine = LearntMachine.of(rows, kernels, learnt)
-        found = regions.attributes(learnt.weights, plain.stack.names)
-        return self._keep(task, machine.attributes, found)
+        of_regions = regions.attributes(learnt.weights, plain.stack.names)
+        return self._keep(task, machine.attributes, of_regions)
 
 
 # -- ConvexLocalizedFDA: kernel weights for every region, for Fisher's discriminant ---------------
 
 
 @storable
-@estimator(RegionParameters, RegionAttributes, WeightParameters)
-class ConvexLocalizedFDA(KernelDiscriminant):
+@estimator(WeightParameters)
+class ConvexLocalizedFDA(RegionParameters, KernelDiscriminant):
     """Fisher discriminant analysis with kernel weights for every region of the samples.
 
     :class:`ConvexLocalizedSVC` with the square loss, and the class scores and probabilities of
@@ -240,9 +234,6 @@ class ConvexLocalizedFDA(KernelDiscriminant):
     ----------
     reg : float, default=0.1
         λ > 0, acting on the kernels after `normalize` and centring.
-    solver : str or a solver object, default="newton"
-        "newton" is the one to use. "sip", "analytic" and "coordinate" can be used, too; others
-        know one norm of all weights only.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with `sample_weight`.
     tol : float, default=1e-6
@@ -259,11 +250,13 @@ class ConvexLocalizedFDA(KernelDiscriminant):
     --------
     >>> import numpy as np
     >>> from manykernels import ConvexLocalizedFDA
+    >>> from manykernels.gating import KernelRegions
     >>> from manykernels.kernels import Linear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (200, 2))
     >>> y = X[:, 1] > np.abs(X[:, 0])
-    >>> model = ConvexLocalizedFDA(Linear(), normalize=None, regions=4, sharpness=4).fit(X, y)
+    >>> regions = KernelRegions(4, sharpness=4)
+    >>> model = ConvexLocalizedFDA(Linear(), normalize=None, regions=regions).fit(X, y)
     >>> bool(model.score(X, y) > 0.9), model.certificate_.converged
     (True, True)
     """
@@ -271,14 +264,12 @@ class ConvexLocalizedFDA(KernelDiscriminant):
     reg: float = 0.1
     class_weight: Any = None
     tol: float = 1e-6
+    solver: ClassVar[str] = DEFAULT_SOLVER
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "reg": POSITIVE,
         "class_weight": CLASS_WEIGHT,
     }
-
-    memberships = memberships
-    region_weights = region_weights
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -292,13 +283,13 @@ class ConvexLocalizedFDA(KernelDiscriminant):
         regions.refuse_unfit(learning, spec)
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = regions.kernels(rows, rows.weights, learning.solver)
-        samples = kernels.labelled(rows)
+        samples = kernels.samples(rows)
         targets = fisher_targets(samples.labels, samples.masses)
         machine = SquareMachine(targets, self.reg, samples.weights)
 
         def losses_of(stack: Any, some: Any) -> list[Any]:
-            own = machine.of(some)
-            return [SquareLoss(stack, own.targets, own.reg, own.sample_weight)]
+            chosen = machine.of(some)
+            return [SquareLoss(stack, chosen.targets, chosen.reg, chosen.sample_weight)]
 
         rule = indicator_rule(samples.frequencies, np.eye(targets.shape[1]))
         judge = ClassJudge.of(rows.labels, n_classes, rows.counts, rows.groups, rule)
@@ -308,36 +299,24 @@ class ConvexLocalizedFDA(KernelDiscriminant):
         regions = choice.of(regions)
         transform = kernels.preparation(self.normalize, center=False)
         transform.steps += [regions.step, Center()]
-        fitted = learn_discriminant(
-            kernels,
-            samples,
-            transform,
-            checked_priors(self.priors, samples),
-            learning,
-            task,
-            lambda problem: problem.loss(self.reg),
-        )
-        found = regions.attributes(fitted["weights_"][None], kernels.stack.names)
-        return self._keep(task, rows.attributes, fitted, found)
+        checked_priors(self.priors, samples)
+        source = kernels.source
+        data = KernelData.of(samples, transform, source, **source.attributes)
+        kernels.warn_of_constants(transform)
+        fisher = FisherTask(self.reg, priors=self.priors)
+        fitted = learn(fisher, data, [learning], [{}], task)
+        of_regions = regions.attributes(fitted["weights_"][None], kernels.stack.names)
+        return self._keep(task, rows.attributes, fitted, of_regions)
 
 
 # -- ConvexLocalizedSVCCV: regions and penalties of classification, chosen by cross-validation ----
 
 
-# C by default: wider than for plain weights, because regions of simple kernels need a large one.
-LOCALIZED_PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
-
-
 @storable
 @estimator(
-    CalibrationAttributes,
-    SupportAttributes,
-    RegionGridParameters,
-    RegionAttributes,
-    ChoiceParameters,
-    ChosenWeights,
+    CalibrationAttributes, SupportAttributes, RegionGridParameters, ChoiceParameters, ChosenWeights
 )
-class ConvexLocalizedSVCCV(KernelClassifier):
+class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
     """Kernel weights for every region, with the regions and C chosen by cross-validation.
 
     :class:`ConvexLocalizedSVC` at every point of a grid, judged on samples that neither the
@@ -351,16 +330,10 @@ class ConvexLocalizedSVCCV(KernelClassifier):
         Norms to try; by default 1, 1.5 and inf.
     Cs : array-like of float, optional
         C to try; by default 0.01, 0.1, 1, 10 and 100, which suit normalised kernels.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-        As for :class:`MKSVC`.
-    multi_class : {"shared", "separate"}, default="shared"
-        More than two classes are learnt one against the rest, with the same weights for all
-        classes or some for each: then `weights_` is (n_classes, n_regions, n_kernels).
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
         parts. Rows that repeat others stay together, and a class of a single sample is in no test
-        part. A pair is a
-        validation set.
+        part. A pair is a validation set.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None
@@ -370,9 +343,9 @@ class ConvexLocalizedSVCCV(KernelClassifier):
     ----------
     p_, C_ : float
         The point of the grid with the best score; of equal ones, with the fewest regions, and of
-        these with the smallest log loss. See `one_standard_error`.
-        Of points with regions and no lower score than the best without, that with the least log
-        loss of held-out samples is taken, if it is less by two standard errors.
+        these with the smallest log loss. Of points with regions and no lower score than the best
+        without, that with the least log loss of held-out samples is taken, if it is less by two
+        standard errors.
 
     Notes
     -----
@@ -403,60 +376,57 @@ class ConvexLocalizedSVCCV(KernelClassifier):
 
     ps: Any = None
     Cs: Any = None
-    loss: str = "hinge"
-    multi_class: str = "shared"
     class_weight: Any = None
+    one_standard_error: ClassVar[bool] = False
+    # The losses of ConvexLocalizedSVC by default.
+    loss: ClassVar[str] = "hinge"
+    multi_class: ClassVar[str] = "shared"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
         "Cs": ["array-like", None],
-        "loss": [StrOptions(set(LOSSES))],
-        "multi_class": [StrOptions({"shared", "separate"})],
         "class_weight": CLASS_WEIGHT,
     }
 
     _probabilities = "calibrated"
-    memberships = memberships
-    region_weights = region_weights
     validation_curve = validation_curve
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose regions, p and C, then learn from all samples."""
+        regions, region_axes = region_grid(self)
         grid = Grid(
             {
-                **region_values(self),
+                **region_axes,
                 "p": checked_norms(self.ps, MACHINE_NORMS),
-                "C": checked_positive(self.Cs, LOCALIZED_PENALTIES, "Cs"),
+                "C": checked_positive(self.Cs, LOCALIZED_CS, "Cs"),
             }
         )
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
         kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=False)
-        search = ClassSearch.of(self, X, y, rows, kernels)
+        search = Search.of(self, X, y, rows, kernels)
         machines = partial(ClassMachines.of, self)
-        by_region = KernelsByRegion(grid, self.random_state)
-        choice, found = search.choose(grid, held_out_outputs(search, grid, machines, by_region))
+        by_region = KernelsByRegion(grid, regions)
+        choice, chosen = search.choose(grid, held_out_outputs(search, grid, machines, by_region))
         learning = WeightLearning.at(self, choice.params["p"])
-        regions = chosen_regions(self, choice.params)
-        prepared = MachineKernels.prepared(kernels, rows, self.normalize, step=regions.step)
+        best = Regions.found(regions, **{name: choice.params[name] for name in region_axes})
+        prepared = MachineKernels.prepared(kernels, rows, self.normalize, step=best.step)
         losses = machines(rows)(prepared.stack, choice.params)
         final = search.task.subtask("final fit", len(losses) * (learning.max_iter + 1))
         learning = learning.by_region(prepared.stack.n_regions)
         learnt = learning.learn(losses, prepared.stack.names, final)
         final.end()
         machine = LearntMachine.of(rows, prepared, learnt)
-        own = regions.attributes(learnt.weights, kernels.stack.names)
-        return self._keep(search.task, machine.attributes, own, found)
+        of_regions = best.attributes(learnt.weights, kernels.stack.names)
+        return self._keep(search.task, machine.attributes, of_regions, chosen)
 
 
 # -- ConvexLocalizedSVRCV: regions, penalty and ε of regression, chosen by cross-validation -------
 
 
 @storable
-@estimator(
-    SupportAttributes, RegionGridParameters, RegionAttributes, ChoiceParameters, ChosenWeights
-)
-class ConvexLocalizedSVRCV(KernelRegressor):
+@estimator(SupportAttributes, RegionGridParameters, ChoiceParameters, ChosenWeights)
+class ConvexLocalizedSVRCV(RegionParameters, KernelRegressor):
     """Regression with weights for every region; regions, C and ε chosen by cross-validation.
 
     :class:`ConvexLocalizedSVR` at every point of a grid, judged on samples that neither the
@@ -481,10 +451,9 @@ class ConvexLocalizedSVRCV(KernelRegressor):
         in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
         tests. Not if `cv` is a validation set.
     p_, C_, epsilon_ : float
-        The point of the grid with the best score, of equal ones the simplest; see
-        `one_standard_error`. Of points with regions and no lower score than the best without,
-        that with the least square error of held-out samples is taken, if it is less by two
-        standard errors.
+        The point of the grid with the best score, of equal ones the simplest. Of points with
+        regions and no lower score than the best without, that with the least square error of
+        held-out samples is taken, if it is less by two standard errors.
 
     Notes
     -----
@@ -509,6 +478,7 @@ class ConvexLocalizedSVRCV(KernelRegressor):
     ps: Any = None
     Cs: Any = None
     epsilons: Any = None
+    one_standard_error: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
@@ -516,18 +486,17 @@ class ConvexLocalizedSVRCV(KernelRegressor):
         "epsilons": ["array-like", None],
     }
 
-    memberships = memberships
-    region_weights = region_weights
     validation_curve = validation_curve
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose regions, p, C and ε, then learn from all samples."""
+        regions, region_axes = region_grid(self)
         rows = targeted_rows(self, X, y, sample_weight)
         spread = spread_of_targets(rows)
         grid = Grid(
             {
-                **region_values(self),
+                **region_axes,
                 "p": checked_norms(self.ps, MACHINE_NORMS),
                 "C": checked_positive(self.Cs, spread * np.array(REGRESSION_PENALTIES), "Cs"),
                 "epsilon": checked_non_negative(
@@ -536,18 +505,18 @@ class ConvexLocalizedSVRCV(KernelRegressor):
             }
         )
         kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=False)
-        search = ValueSearch.of(self, X, y, rows, kernels)
+        search = Search.of(self, X, y, rows, kernels)
         machines = partial(ValueMachines.of, self)
-        by_region = KernelsByRegion(grid, self.random_state)
-        choice, found = search.choose(grid, held_out_outputs(search, grid, machines, by_region))
+        by_region = KernelsByRegion(grid, regions)
+        choice, chosen = search.choose(grid, held_out_outputs(search, grid, machines, by_region))
         learning = WeightLearning.at(self, choice.params["p"])
         final = search.task.subtask("final fit", learning.max_iter + 1)
-        regions = chosen_regions(self, choice.params)
-        prepared = MachineKernels.prepared(kernels, rows, self.normalize, step=regions.step)
+        best = Regions.found(regions, **{name: choice.params[name] for name in region_axes})
+        prepared = MachineKernels.prepared(kernels, rows, self.normalize, step=best.step)
         losses = machines(search.samples)(prepared.stack, choice.params)
         learning = learning.by_region(prepared.stack.n_regions)
         learnt = learning.learn(losses, prepared.stack.names, final)
         final.end()
         machine = LearntMachine.of(rows, prepared, learnt)
-        own = regions.attributes(learnt.weights, kernels.stack.names)
-        return self._keep(search.task, machine.attributes, own, found)
+        of_regions = best.attributes(learnt.weights, kernels.stack.names)
+        return self._keep(search.task, machine.attributes, of_regions, chosen)

@@ -2,54 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import check_scoring
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.parallel import Parallel, delayed
 
-from ..discriminant.decision import (
-    Decision,
-    HeldOut,
-    HeldOutScores,
-    Regression,
-    Test,
-    checked_priors,
-    fisher_regression,
-    held_out_scores,
-)
-from ..discriminant.problem import FisherProblem, LabelledKernels
-from ..domains import Domain
+from ..discriminant.decision import N_FOLDS, Decision, Regression, checked_priors, scores_of_folds
+from ..discriminant.problem import Discriminant, fisher_targets, indicator_rule
+from ..domains import Domain, lp_domain
 from ..kernels import Bands, Denoise
 from ..kernels.transforms import Center, Chain
-from ..losses.base import ProblemSpec
+from ..losses.base import Loss, ProblemSpec
 from ..losses.square import JointSquareLoss, SquareLoss
 from ..scale.features import Approximation
-from ..utils.folds import KnownProbabilities, score_of
+from ..solvers.path import GridPoint, GridRecord, walk_grid, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
-from .feature_data import (
-    DISCRIMINANT_ON_FEATURES,
-    ApproximationParameters,
-    FeatureRows,
-    Gathering,
-    MomentAttributes,
-    approximation_for,
-    feature_learning,
-    fit_on_features,
-    partial_fit_classes,
-    refuse_joint,
-    refuse_with_features,
+from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
+from .held_out import HeldOutProbabilities, SplitOutputs, better_rule
+from .inputs import TrainingRows, discriminant_rows
+from .kernel_data import (
+    KernelData,
+    KernelPart,
+    Learnt,
+    TrainingKernels,
+    WeightParameters,
+    preparation_with,
 )
-from .inputs import discriminant_rows
-from .kernel_data import KernelPredictor, TrainingKernels, WeightLearning, WeightParameters
-from .on_features import held_out_on_features, judged_samples, learn_discriminant_on_features
+from .learning import Point, Task, fit_model, partial_fit_classes
 from .prediction import (
     KernelDiscriminant,
     fit_labels,
@@ -58,17 +44,219 @@ from .prediction import (
     labelwise,
 )
 from .search import (
-    Choice,
     ChoiceParameters,
     ChosenWeights,
     Grid,
-    LabelSplits,
+    Search,
+    Split,
     checked_norms,
     checked_regs,
-    left_out_attributes,
-    refuse_single_split,
+    chosen_by,
+    outputs_of_splits,
     validation_curve,
 )
+
+
+@dataclass(frozen=True)
+class FisherTask(Task):
+    """Fisher's discriminant: a regression on class indicators, and a rule learnt from its outputs.
+
+    `reg` is None where every point of a grid has its own.
+    """
+
+    reg: float | str | None = None
+    normalize: str | None = "multiplicative"
+    denoise: Any = None
+    class_weight: Any = None
+    priors: Any = None
+
+    classifies: ClassVar[bool] = True
+
+    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        return discriminant_rows(estimator, X, y, sample_weight, self.class_weight)
+
+    def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
+        if self.denoise is not None:
+            n_kernels = self.denoise.most_kernels(n_kernels)
+        n_classes = len(rows.classes)
+        n_outputs = 1 if n_classes == 2 else n_classes - 1
+        if self.reg == "joint":
+            return ProblemSpec(
+                JointSquareLoss, len(rows), n_kernels + 1, n_outputs, learns_reg=True
+            )
+        return ProblemSpec(SquareLoss, len(rows), n_kernels, n_outputs)
+
+    def preparation(self, missing: str) -> Chain:
+        """Return the transform of training kernels, not yet fitted."""
+        chain = preparation_with(missing, self.normalize)
+        if self.denoise is None:
+            return chain
+        step = clone(self.denoise)
+        # λ is on the scale of the kernels that are denoised if these have unit variance.
+        scaled = isinstance(self.reg, Real) and self.normalize == "multiplicative"
+        if isinstance(step, Denoise) and step.reg is None and scaled:
+            step.reg = float(self.reg)  # type: ignore[arg-type]
+        # Denoising takes centred kernels, and its results are normalised.
+        after = 1 + [isinstance(step, Center) for step in chain.steps].index(True)
+        chain.steps.insert(after, step)
+        return chain
+
+    def prepare(self, kernels: TrainingKernels, rows: TrainingRows) -> KernelData:
+        samples, transform = kernels.samples(rows), self.preparation(kernels.missing)
+        checked_priors(self.priors, samples)
+        source = kernels.source
+        data = KernelData.of(samples, transform, source, **rows.attributes, **source.attributes)
+        kernels.warn_of_constants(transform)
+        steps = [step for step in transform.steps if isinstance(step, Denoise | Bands)]
+        data.attributes["denoise_"] = steps[0] if steps else None
+        return data
+
+    def losses(self, data: Any, points: Sequence[Point]) -> list[Loss]:
+        (point,) = points
+        reg = point.get("reg", self.reg)
+        if reg != "joint":
+            return [data.loss_at(data.fisher_coding())(float(reg))]  # type: ignore[arg-type]
+        # The identity is one more kernel, normalised like the others: of unit trace, or as it is.
+        unit = 1.0 / data.masses.sum() if self.normalize == "trace" else 1.0
+        return [JointSquareLoss(data.stack, data.fisher_coding(), unit, data.samples.weights)]
+
+    def regression(
+        self, data: Any, loss: Any, evaluation: Any, domain: Domain | None
+    ) -> Regression:
+        """Return the regression with its outputs at left-out samples.
+
+        Without a domain, kernel weights are held; else they respond to first order.
+        """
+        samples, rotation = data.samples, loss.rotation
+        leaves_out = data.left_out(evaluation, fisher_targets(samples.labels, data.masses))
+        response = None if domain is None else weight_response(leaves_out, domain)
+        # For two classes there is only the indicator rule, and nothing to judge by folds.
+        folds = [] if len(samples.classes) == 2 else samples.folds(N_FOLDS)
+        left_out = leaves_out.leave_out(folds, samples.groups, response)
+        return Regression(evaluation.coefficients @ rotation, left_out.turned(rotation), rotation)
+
+    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+        (loss,), (evaluation,), (domain,) = learnt.losses, learnt.evaluations, domains
+        regression = self.regression(data, loss, evaluation, domain)
+        priors = checked_priors(self.priors, data.samples)
+        decision = Decision.learn(regression, data.samples, priors)
+        coefficients = decision.coefficients(regression.coefficients)
+        return {
+            **data.attributes,
+            **decision.attributes(regression.coefficients),
+            data.coefficients: coefficients,
+            "left_out_log_proba_": decision.left_out,
+            "reg_": loss.regularization(learnt.solutions[0].weights),
+            "_predictor": data.predictor(learnt.weights[0], coefficients),
+        }
+
+    # -- choice of p and λ -----------------------------------------------------------------
+
+    def rules(self, n_classes: int) -> tuple[str, ...]:
+        """Return the decision rules that are compared."""
+        return ("indicator",) if n_classes == 2 else ("indicator", "discriminant")
+
+    def search(
+        self, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+    ) -> Search:
+        samples = kernels.samples(rows)
+        checked_priors(self.priors, samples)
+        return Search.of(estimator, X, y, rows, kernels, samples, self.n_passes(len(rows.classes)))
+
+    def n_passes(self, n_classes: int) -> int:
+        return len(self.rules(n_classes))
+
+    def part(self, split: Split, missing: str) -> KernelPart:
+        """Return the prepared kernels of a split."""
+        train, test = split.parts()
+        return KernelPart.of(KernelData.of(train, self.preparation(missing)), test)
+
+    def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
+        samples = search.samples
+        rules = self.rules(len(samples.classes))
+        priors = None if self.priors is None else np.asarray(self.priors, dtype=float)
+
+        def held_out(grid: Grid, rules: Sequence[str], purpose: str) -> list[HeldOutProbabilities]:
+            walk = partial(self.outputs, rules=rules)
+            outputs = outputs_of_splits(search, self, walk, grid, purpose)
+            return [
+                HeldOutProbabilities(list(parts), search.tests, samples.frequencies, priors, rule)
+                for rule, parts in zip(rules, zip(*outputs, strict=True), strict=True)
+            ]
+
+        if len(rules) > 1:
+            # The better rule at the largest p is used at every p.
+            largest = {**grid.values, "p": grid.values["p"].max(keepdims=True)}
+            rules = (better_rule(held_out(Grid(largest), rules, "rules, ")).rule,)
+        (judged,) = held_out(grid, rules, "")
+        choice, attributes = chosen_by(search.estimator, grid, judged, search.tested, samples)
+        return [choice.params], {**attributes, "cv_rule_": judged.rule}
+
+    def outputs(
+        self,
+        part: Any,
+        grid: Grid,
+        tol: float,
+        progress: FitTask,
+        starts: list[dict[tuple[int, int], np.ndarray]] | None,
+        rules: Sequence[str],
+    ) -> list[SplitOutputs]:
+        """Return class scores of the test samples of a split by every one of the `rules`."""
+        data, (ps, regs) = part.data, grid.values.values()
+        record, shape = GridRecord.unsolved(grid.shape), (part.n_test, len(data.masses))
+        outputs = [SplitOutputs.unsolved(grid.shape, shape, record) for _ in rules]
+
+        def visit(point: GridPoint) -> bool:
+            at = point.norm_index, point.reg_index
+            if starts is not None:
+                starts[0][at] = point.evaluation.weights
+            scores = self._scores(part, point, rules, lp_domain(float(ps[at[0]])))
+            for split, values in zip(outputs, scores, strict=True):
+                split.outputs[at] = values
+            noted = record.note(at, grid.at(at), point.certificate, point.n_inner_solves)
+            return progress(noted)
+
+        loss_at = data.loss_at(data.fisher_coding())
+        known = None if starts is None else dict(starts[0])
+        record.failures.extend(walk_grid(loss_at, ps, regs, visit, tol=tol, starts=known))
+        return outputs
+
+    def _scores(
+        self, part: Any, point: GridPoint, rules: Sequence[str], domain: Domain
+    ) -> list[np.ndarray]:
+        """Return class scores of the test samples by every rule, at one point of the grid."""
+        data, evaluation, rotation = part.data, point.evaluation, point.loss.rotation
+        if part.folds is not None:
+            samples, response = data.samples, weight_response(evaluation, domain)
+            left_out = evaluation.leave_out(part.folds, samples.groups, response).turned(rotation)
+            return [scores_of_folds(rule, left_out.folds, samples, rotation) for rule in rules]
+        outputs = part.outputs(evaluation, evaluation.coefficients @ rotation)
+        scores = []
+        for name in rules:
+            if name == "indicator":
+                rule = indicator_rule(data.masses / data.masses.sum(), rotation)
+            else:
+                # The kernel weights, which have not seen the test samples, may be held here.
+                # Outputs are measured from the mean target of the others: those of a large λ
+                # would otherwise show that mean alone.
+                samples = data.samples
+                targets = fisher_targets(samples.labels, data.masses)
+                leaves_out = data.left_out(evaluation, targets, respond=False)
+                left_out = leaves_out.leave_one_out(samples.groups, from_mean=True)
+                rule = Discriminant.learn(left_out @ rotation, samples).rule
+            scores.append(rule.scores(outputs))
+        return scores
+
+    def refuse_with_features(self, estimator: Any) -> None:
+        """Raise if a parameter does not go with explicit features."""
+        why = "principal axes are those of a kernel matrix"
+        refuse_with_features(estimator, denoise=(None, why))
+        if self.reg == "joint":
+            raise ValueError(
+                f'reg="joint" does not go with approximation={estimator.approximation}: the '
+                "identity matrix has as many features as there are samples. Pass a number, or use "
+                "the estimator with CV in its name."
+            )
 
 
 @storable
@@ -184,110 +372,14 @@ class MKFDA(KernelDiscriminant):
 
     partial_fit = partial_fit_classes
 
+    @property
+    def _task(self) -> FisherTask:
+        return FisherTask(self.reg, self.normalize, self.denoise, self.class_weight, self.priors)
+
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the discriminant."""
-        if (approximation := approximation_for(self, X)) is not None:
-            return fit_on_features(self, approximation, X, y, sample_weight)
-        learning = WeightLearning.of(self)
-        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
-        spec = self._spec(len(rows), rows.data.n_kernels, len(rows.classes))
-        rows = learning.place_kernels(rows, spec)
-        task = FitTask.begin(self, X, y, learning.max_iter + 1)
-        kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
-        samples = kernels.labelled(rows)
-        given = self.reg if self.normalize == "multiplicative" else None
-        transform, denoise = fisher_preparation(kernels, self.normalize, self.denoise, given)
-        priors = checked_priors(self.priors, samples)
-        fitted = learn_discriminant(
-            kernels, samples, transform, priors, learning, task, self._make_loss
-        )
-        return self._keep(task, rows.attributes, fitted, denoise_=denoise)
-
-    def _gathering(self, approximation: Approximation) -> Gathering:
-        refuse_with_features(self, **DISCRIMINANT_ON_FEATURES)
-        refuse_joint(self)
-        feature_learning(WeightLearning.of(self))
-        return Gathering(self, approximation, True, self.class_weight)
-
-    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
-        learning = WeightLearning.of(self)
-        task = FitTask.begin(self, X, y, learning.max_iter + 1)
-        fitted = learn_discriminant_on_features(
-            rows, self.normalize, float(self.reg), self.priors, learning, task
-        )
-        return task, {**fitted, "denoise_": None}
-
-    def _spec(self, n_samples: int, n_kernels: int, n_classes: int) -> ProblemSpec:
-        """Kind and sizes of the loss, before kernels are computed."""
-        if self.denoise is not None:
-            n_kernels = self.denoise.most_kernels(n_kernels)
-        n_outputs = 1 if n_classes == 2 else n_classes - 1
-        if self.reg == "joint":
-            return ProblemSpec(
-                JointSquareLoss, n_samples, n_kernels + 1, n_outputs, learns_reg=True
-            )
-        return ProblemSpec(SquareLoss, n_samples, n_kernels, n_outputs)
-
-    def _make_loss(self, problem: FisherProblem) -> SquareLoss:
-        if self.reg != "joint":
-            return problem.loss(float(self.reg))
-        # The identity is one more kernel, normalised like the others: of unit trace, or as it is.
-        samples = problem.samples
-        unit = 1.0 / samples.masses.sum() if self.normalize == "trace" else 1.0
-        return JointSquareLoss(problem.stack, problem.targets, unit, samples.weights)
-
-
-def fisher_preparation(
-    kernels: TrainingKernels, normalize: str | None, denoise: Any, reg: Any = None
-) -> tuple[Chain, Any]:
-    """Transform of training kernels, not yet fitted, and its step that denoises, if any.
-
-    `reg` is λ, if it is given and kernels have unit variance. Denoising that chooses the number of
-    axes by cross-validation uses it there.
-    """
-    chain = kernels.preparation(normalize)
-    if denoise is None:
-        return chain, None
-    step = clone(denoise)
-    if isinstance(step, Denoise) and step.reg is None and isinstance(reg, Real):
-        step.reg = float(reg)
-    # Denoising takes centred kernels, and its results are normalised.
-    after = 1 + [isinstance(one, Center) for one in chain.steps].index(True)
-    chain.steps.insert(after, step)
-    return chain, step
-
-
-def learn_discriminant(
-    kernels: TrainingKernels,
-    samples: LabelledKernels,
-    transform: Chain,
-    priors: np.ndarray,
-    learning: WeightLearning,
-    task: FitTask,
-    make_loss: Callable[[FisherProblem], Any],
-    regress: Callable[[FisherProblem, Any, Any, Domain], Regression] = fisher_regression,
-) -> dict[str, Any]:
-    """Fitted attributes: kernel weights, the regression that they give, and the decision."""
-    problem = samples.prepared(transform)
-    kernels.warn_of_constants(transform)
-    learning = learning.by_region(problem.stack.n_regions)
-    loss = make_loss(problem)
-    learnt = learning.learn([loss], problem.stack.names, task)
-    (solution,) = learnt.solutions
-    regression = regress(problem, loss, solution.evaluation, learning.domain)
-    decision = Decision.learn(regression, samples, priors)
-    weights, dual_coef = learnt.weights[0], decision.coefficients(regression.coefficients)
-    predictor = KernelPredictor.of(kernels.source, transform, problem.stack, weights, dual_coef)
-    return {
-        **kernels.source.attributes,
-        **learnt.attributes,
-        **decision.attributes(regression.coefficients),
-        "dual_coef_": dual_coef,
-        "left_out_log_proba_": decision.left_out,
-        "reg_": loss.regularization(solution.weights),
-        "_predictor": predictor,
-    }
+        return fit_model(self, self._task, X, y, sample_weight)
 
 
 # -- MKFDACV: norm and regularisation chosen by cross-validation, along one path of solutions -----
@@ -415,148 +507,17 @@ class MKFDACV(KernelDiscriminant):
             With several labels per sample every label is a problem of its own, with its own
             p, λ and weights, on the same kernels.
         """
-        if (approximation := approximation_for(self, X)) is not None:
-            return fit_on_features(self, approximation, X, y, sample_weight)
-        if is_multilabel(y):
+        if is_multilabel(y) and not isinstance(self.approximation, Approximation):
             return fit_labels(self, X, y, sample_weight)
-        ps, regs = checked_norms(self.ps), checked_regs(self.regs)
-        grid = Grid({"p": ps, "reg": regs})
-        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
-        kernels = TrainingKernels.of(rows, rows.weights)
-        samples = kernels.labelled(rows)
-        priors = checked_priors(self.priors, samples)
-        divided = LabelSplits(self, rows, kernels.source, samples).of(y)
-        refuse_single_split(self, len(divided))
-        splits = [split.parts() for split in divided]
-        rules = ("indicator", "discriminant") if len(samples.classes) > 2 else ("indicator",)
-        task = FitTask.begin(self, X, y, len(splits) * len(rules) + 1)
-        if len(rules) > 1:
-            # The better rule at the largest p is used at every p.
-            largest = ps.max(keepdims=True)
-            judged = self._held_out(
-                kernels, samples, splits, largest, regs, rules, task, "rules, "
-            )
-            rules = (judged.better_rule(),)
-        held_out = self._held_out(kernels, samples, splits, ps, regs, rules, task)
-        (rule,) = rules
-        choice = self._chosen(grid, held_out, rule)
-        p, reg = choice.params["p"], choice.params["reg"]
-        learning = WeightLearning.at(self, p)
-        transform, denoise = fisher_preparation(kernels, self.normalize, self.denoise)
-        final = task.subtask("final fit", learning.max_iter + 1)
-        fitted = learn_discriminant(
-            kernels, samples, transform, priors, learning, final, lambda problem: problem.loss(reg)
-        )
-        final.end()
-        tested = [split.tested for split in divided]
-        left_out = self._left_out(held_out, rule, choice, tested, samples)
-        found = {**fitted, **choice.attributes, **left_out, "cv_rule_": rule, "denoise_": denoise}
-        return self._keep(task, rows.attributes, found)
+        return fit_model(self, self._task, X, y, sample_weight, self._grid)
 
-    def _left_out(
-        self,
-        held_out: HeldOut,
-        rule: str,
-        choice: Choice,
-        tested: Sequence[np.ndarray | None],
-        samples: LabelledKernels,
-    ) -> dict[str, Any]:
-        """Fitted attributes: what was said of held-out rows, and its score."""
-        logs = [held_out.log_probabilities(rule, *at)[k] for k, at in enumerate(choice.positions)]
-        classes, counts = samples.classes, samples.counts
+    @property
+    def _task(self) -> FisherTask:
+        return FisherTask(None, self.normalize, self.denoise, self.class_weight, self.priors)
 
-        def score(logs: np.ndarray, rows: np.ndarray) -> float:
-            weights = None if counts is None else counts[rows]
-            answers = KnownProbabilities(classes, logs), classes[samples.labels[rows]], weights
-            return score_of(answers, check_scoring(self, scoring=self.scoring))
-
-        return {
-            "left_out_score_": choice.attributes["best_score_"],
-            **left_out_attributes("left_out_log_proba_", tested, logs, len(samples.labels), score),
-        }
-
-    def _held_out(
-        self,
-        kernels: TrainingKernels,
-        samples: LabelledKernels,
-        splits: list[tuple[LabelledKernels, Test]],
-        ps: np.ndarray,
-        regs: np.ndarray,
-        rules: tuple[str, ...],
-        task: FitTask,
-        purpose: str = "",
-    ) -> HeldOut:
-        """Class scores of the test samples of all splits, by each rule at each p and λ."""
-        n_splits, size = len(splits), len(ps) * len(regs)
-        # The kernels of a single split are not copied to another process.
-        parallel = Parallel(n_jobs=None if n_splits == 1 else self.n_jobs)
-        scores = parallel(
-            delayed(_scores_of_split)(
-                train,
-                test,
-                fisher_preparation(kernels, self.normalize, self.denoise)[0],
-                ps,
-                regs,
-                rules,
-                self.tol,
-                task.part(f"{purpose}split {k + 1}/{n_splits}", size),
-            )
-            for k, (train, test) in enumerate(splits)
-        )
-        tests = [
-            test if isinstance(test, LabelledKernels) else samples.of(np.concatenate(test))
-            for _, test in splits
-        ]
-        given = None if self.priors is None else np.asarray(self.priors, dtype=float)
-        return HeldOut(scores, tests, samples.frequencies, given)
-
-    def _gathering(self, approximation: Approximation) -> Gathering:
-        refuse_with_features(self, **DISCRIMINANT_ON_FEATURES)
-        return Gathering(self, approximation, True, self.class_weight, self.cv)
-
-    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
-        ps, regs = checked_norms(self.ps), checked_regs(self.regs)
-        n_classes, n_splits = rows.targets.width, rows.plan.n_splits
-        rules = ("indicator", "discriminant") if n_classes > 2 else ("indicator",)
-        refuse_single_split(self, n_splits)
-        task = FitTask.begin(self, X, y, n_splits * len(rules) + 1)
-        held_out = partial(
-            held_out_on_features,
-            rows,
-            self.normalize,
-            regs=regs,
-            priors=self.priors,
-            tol=self.tol,
-            task=task,
-        )
-        if len(rules) > 1:
-            judged = held_out(ps.max(keepdims=True), rules=rules, purpose="rules, ")
-            rules = (judged.better_rule(),)
-        found = held_out(ps, rules=rules)
-        choice = self._chosen(Grid({"p": ps, "reg": regs}), found, rules[0])
-        p, reg = choice.params["p"], choice.params["reg"]
-        learning = WeightLearning.at(self, p)
-        final = task.subtask("final fit", learning.max_iter + 1)
-        fitted = learn_discriminant_on_features(
-            rows, self.normalize, reg, self.priors, learning, final
-        )
-        final.end()
-        left_out = self._left_out(
-            found,
-            rules[0],
-            choice,
-            [rows.plan.tested(rows.sample.rows, k) for k in range(n_splits)],
-            judged_samples(rows, rows.moments.total.target_sums()),
-        )
-        chosen = {**choice.attributes, "cv_rule_": rules[0], "denoise_": None}
-        return task, {**fitted, **left_out, **chosen}
-
-    def _chosen(self, grid: Grid, held_out: HeldOut, rule: str) -> Choice:
-        """The point with the best score of held-out samples."""
-        scores = held_out.judged_by(check_scoring(self, scoring=self.scoring), rule)
-        return Choice.of(
-            self, grid, scores, held_out.records, lambda at: held_out.mean_log_loss(rule, *at)
-        )
+    @property
+    def _grid(self) -> Grid:
+        return Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -571,11 +532,3 @@ class MKFDACV(KernelDiscriminant):
         if hasattr(self, "estimators_"):
             return np.array([model.validation_curve() for model in self.estimators_])
         return validation_curve(self)
-
-
-def _scores_of_split(train: LabelledKernels, test: Test, *options: Any) -> HeldOutScores:
-    """Held-out scores of one split, whose task is the last of the options."""
-    scores = held_out_scores(train, test, *options)
-    task: FitTask = options[-1]
-    task.end()
-    return scores

@@ -1,4 +1,4 @@
-"""Training data of explicit features: moments of all rows, a sample of rows; ``partial_fit``."""
+"""Training data of explicit features: moments of all rows, and a sample of rows."""
 
 from __future__ import annotations
 
@@ -11,23 +11,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.callback import with_callbacks
 from sklearn.model_selection import check_cv
 from sklearn.utils import compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..kernels.auto import kernels_for
 from ..kernels.columns import trained_columns
 from ..kernels.completion import explaining_lacking_rows
 from ..kernels.tables import SharedTable, naming
-from ..losses.base import ProblemSpec
-from ..losses.features import FeatureLoss
 from ..scale import Nystrom
 from ..scale.blocks import comes_in_blocks, row_blocks
 from ..scale.features import Approximation, FeatureMap, require_room, rows_for_errors
 from ..scale.moments import Accumulator, ClassTargets, NumberTargets, PartMoments, TargetCoding
-from ..scale.rows import Block, RowBlocks, refuse_no_rows
+from ..scale.rows import Block, RowBlocks
 from ..scale.sampling import Census, Plan, Reservoir, Sample, units_of
 from ..utils.numerics import ROUNDING, n_threads
 from ..utils.sklearn import StrOptions, check_y, num_samples, safe_indexing, warn_caller
@@ -37,12 +33,10 @@ from .inputs import (
     TableSource,
     copy_with_features,
     groups_of,
-    matched_by_label,
     may_have_gaps,
     read_training,
     rows_that_count,
 )
-from .kernel_data import WeightLearning
 
 
 @dataclass(frozen=True)
@@ -83,6 +77,11 @@ class FeatureRows:
     def names(self) -> list[str]:
         """Names of the kernels."""
         return self.features.union.names_
+
+    @property
+    def classifies(self) -> bool:
+        """Whether the targets are classes."""
+        return isinstance(self.targets, ClassTargets)
 
     @property
     def complete(self) -> bool:
@@ -474,17 +473,6 @@ def _same(first: Any, second: Any) -> bool:
 AUTO_ROWS = 5000
 
 
-# What a discriminant on features cannot have: the value that it needs of a parameter, and why.
-DISCRIMINANT_ON_FEATURES: dict[str, tuple[Any, str]] = {
-    "denoise": (None, "principal axes are those of a kernel matrix")
-}
-
-
-def _takes_more(estimator: Any) -> bool:
-    """Whether an estimator has ``partial_fit``: there is none on kernel matrices."""
-    return isinstance(estimator.approximation, Approximation)
-
-
 @estimator()
 class ApproximationParameters:
     """Parameters and attributes of estimators that can learn on explicit features.
@@ -520,9 +508,9 @@ class ApproximationParameters:
 
 def approximation_for(estimator: Any, X: Any) -> Approximation | None:
     """Return the approximation that an estimator uses for this X, or None."""
-    given = estimator.approximation
+    given: Any = estimator.get_params(deep=False).get("approximation")
     if given != "auto":
-        return given
+        return None if given is None else given
     if not comes_in_blocks(X):
         n_rows = int(num_samples(X))
         if n_rows <= AUTO_ROWS:
@@ -551,106 +539,6 @@ class MomentAttributes:
     """
 
 
-def fit_on_features(
-    estimator: Any, approximation: Approximation, X: Any, y: Any, sample_weight: Any
-) -> Any:
-    """Fit an estimator to the moments of explicit features."""
-    rows = estimator._gathering(approximation).gather(X, y, sample_weight)
-    return _fit_moments(estimator, rows, X, y)
-
-
-def _fit_moments(estimator: Any, rows: FeatureRows, X: Any, y: Any) -> Any:
-    task, fitted = estimator._learn_on_features(rows, X, y)
-    return estimator._keep(task, fitted, _stream=rows.stream)
-
-
-def _add_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
-    """Learn from more rows, and from all of those before; an error changes nothing."""
-    estimator._validate_params()
-    X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
-    gathering = estimator._gathering(estimator.approximation)
-    stream = vars(estimator).get("_stream")
-    if gathering.class_weight == "balanced":
-        raise ValueError(
-            'class_weight="balanced" needs the number of samples of every class before the '
-            "first of them is used, which partial_fit cannot tell: pass a dict, or fit all "
-            "rows at once."
-        )
-    if stream is None and "_predictor" in vars(estimator):
-        raise ValueError(
-            f"This {type(estimator).__name__} has no moments of the rows that it has learnt from, "
-            "because it was loaded from a file, or fitted with other parameters: more rows "
-            "cannot be added. Fit a clone, or keep the model in memory (or pickle it)."
-        )
-    if stream is not None:
-        stream.refuse_other_parameters(estimator)
-        stream = stream.copy()
-        if classes is not None and not np.array_equal(classes, stream.known_classes):
-            raise ValueError(
-                f"classes={list(classes)} are not those of the calls before, "
-                f"{list(stream.known_classes)}: fit a new model."
-            )
-    for block in gathering.blocks(X, y, sample_weight):
-        if stream is None:
-            stream = FeatureStream.begun(gathering, block, classes)
-        stream.add(replace(block, X=stream.read(block.X)))
-    if stream is None:
-        refuse_no_rows()
-    rows = stream.rows()
-    if gathering.classifies and rows.targets.width < 2:
-        vars(estimator)["_stream"] = stream  # there is nothing to tell apart yet
-        return estimator
-    return _fit_moments(estimator, rows, X, y)
-
-
-# ``partial_fit`` of classifiers and of regressors, as methods: estimators assign them.
-
-
-@available_if(_takes_more)
-@with_callbacks
-def partial_fit_classes(
-    self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-) -> Any:
-    """Learn from more rows, added to those of all calls before.
-
-    Widths of kernels, landmarks and frequencies are learnt from the rows of the first call.
-    Every call solves for the kernel weights, which takes as long for few rows as for many.
-    Classes that have not come yet are not predicted: `classes_` has the others. With rows of
-    a single class these are kept, and the model is fitted when another one comes.
-
-    Parameters
-    ----------
-    X : table, dict of tables, Views, or collection of dask
-    y : array-like of shape (n_samples,)
-    classes : array-like of shape (n_classes,)
-        All classes; needed in the first call.
-    sample_weight : array-like of shape (n_samples,), optional
-        Rows of calls without weights count once.
-    """
-    if classes is None and not {"_predictor", "_stream"} & vars(self).keys():
-        raise ValueError("classes must be passed on the first call to partial_fit.")
-    classes = None if classes is None else np.unique(classes)
-    return _add_rows(self, X, y, sample_weight, classes)
-
-
-@available_if(_takes_more)
-@with_callbacks
-def partial_fit_values(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-    """Learn from more rows, added to those of all calls before.
-
-    Widths of kernels, landmarks and frequencies are learnt from the rows of the first call.
-    Every call solves for the kernel weights, which takes as long for few rows as for many.
-
-    Parameters
-    ----------
-    X : table, dict of tables, Views, or collection of dask
-    y : array-like of shape (n_samples,) or (n_samples, n_targets)
-    sample_weight : array-like of shape (n_samples,), optional
-        Rows of calls without weights count once.
-    """
-    return _add_rows(self, X, y, sample_weight)
-
-
 def refuse_with_features(estimator: Any, **allowed: Any) -> None:
     """Raise if a parameter has another value than the ones that explicit features allow."""
     name = type(estimator).__name__
@@ -669,20 +557,3 @@ def refuse_with_features(estimator: Any, **allowed: Any) -> None:
                 f"{parameter}={given!r} does not go with approximation={estimator.approximation}: "
                 f"{why}. Pass {parameter}={value!r}, or approximation=None."
             )
-
-
-def refuse_joint(estimator: Any) -> None:
-    """Raise if the regularisation is to be learnt as the weight of the identity matrix."""
-    if estimator.reg == "joint":
-        raise ValueError(
-            f'reg="joint" does not go with approximation={estimator.approximation}: the identity '
-            "matrix has as many features as there are samples. Pass a number, or use the "
-            "estimator with CV in its name."
-        )
-
-
-def feature_learning(learning: WeightLearning) -> WeightLearning:
-    """`learning`, unless its solver cannot take the square loss on features."""
-    # What the solver asks of sizes is about matrices of samples, of which there are none.
-    learning.refuse_unfit(ProblemSpec(FeatureLoss, 1, 2, 1))
-    return learning

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,36 +14,37 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..gating import KernelComponents
 from ..gating.descent import Block, Descent, Judge, Restarts
-from ..gating.gates import Gate
+from ..gating.gates import Gate, as_gate
 from ..gating.learning import Fold, GatedPath, GatedSamples, GateLearning, LearntGate, LearntGates
 from ..gating.objective import Machine
 from ..kernels import KernelStack, Views
 from ..kernels.transforms import Chain
 from ..utils.folds import stratified_folds
-from ..utils.sklearn import Interval, Options, num_samples, safe_indexing
+from ..utils.sklearn import num_samples, safe_indexing
 from ..utils.storable import storable
-from .base import NON_NEGATIVE, FitTask, estimator
+from .base import FitTask, estimator
+from .held_out import SplitOutputs
 from .inputs import Source, TrainingRows, by_blocks, parts_of
-from .kernel_data import BLOCK_ENTRIES, KernelPredictor, SplitOutputs, TrainingKernels
-from .search import Grid, Search, Split
+from .kernel_data import BLOCK_ENTRIES, KernelPredictor, TrainingKernels
+from .search import Grid, Search, Split, checked_gate_penalties
 from .svm import SupportVectors
 
 
 @storable
 @dataclass(frozen=True)
 class TableReader:
-    """Reads the table of a gate from the rows of X.
+    """Reader of the table of a gate from the rows of X.
 
-    It may be one view, or the values of one precomputed kernel (an empirical kernel map) at those
-    `columns` of test blocks that belong to training samples in use; None if all do. `name` is that
-    of the view or kernel.
+    The table is X, the view `name`, or the values of the precomputed kernel `name` (an empirical
+    kernel map) at those `columns` of test blocks that belong to training samples in use; None if
+    all do.
     """
 
     name: str | None
     columns: np.ndarray | None
 
     def __call__(self, data: Any) -> Any:
-        """The table of checked rows."""
+        """Return the table of checked rows."""
         if isinstance(data, Views):
             return self._of_views(data)
         if not isinstance(data, KernelStack):
@@ -69,15 +70,16 @@ class TableReader:
         if lacking:
             raise ValueError(
                 f"The gate looks at view {lacking[0]!r}, which some samples lack. Name a view "
-                "that all samples have, gating_features=<name of a view>, or leave it to the "
-                "default, which looks at all kernels."
+                "that all samples have as features of the gate, such as "
+                "gating=Sigmoid(features=<name of a view>), or use the default features, which "
+                "are made from all kernels."
             )
         try:
             return chosen.joined()
         except (TypeError, ValueError) as error:
             raise type(error)(
-                f"The gate looks at numbers: {error}. Name a view of numbers: "
-                "gating_features=<name of a view>."
+                f"The gate looks at numbers: {error}. Name a view of numbers as features of the "
+                "gate: gating=Sigmoid(features=<name of a view>)."
             ) from error
 
 
@@ -86,7 +88,7 @@ class TableReader:
 class ComponentReader:
     """Principal components of the mean kernel, see :class:`~manykernels.gating.KernelComponents`.
 
-    `expansion` are sums of the mean kernel with training samples.
+    `predictor` computes sums of the mean kernel with training samples.
     """
 
     predictor: KernelPredictor
@@ -95,103 +97,107 @@ class ComponentReader:
     @classmethod
     def learn(
         cls,
-        what: KernelComponents | None,
+        features: KernelComponents | None,
         kernels: TrainingKernels,
         transform: Chain,
         stack: Any,
         counts: np.ndarray | None,
     ) -> tuple[ComponentReader, np.ndarray]:
-        """From kernels of training rows, prepared by `transform`; and components of these rows."""
-        components = KernelComponents() if what is None else what
-        found, weights = components.learn(stack, counts), components.weights(stack.n_kernels)
+        """Return the reader of new rows, and the components of the training rows.
+
+        `stack` are the `kernels` of the training rows, prepared by `transform`.
+        """
+        features = KernelComponents() if features is None else features
+        learnt, weights = features.learn(stack, counts), features.weights(stack.n_kernels)
         predictor = KernelPredictor.of(
-            kernels.source, transform, stack, weights, found.axes, found.rows
+            kernels.source, transform, stack, weights, learnt.axes, learnt.rows
         )
-        of_training = stack[:, found.rows].apply_combined(weights, found.axes) - found.offsets
-        return cls(predictor, found.offsets), of_training
+        of_training = stack[:, learnt.rows].apply_combined(weights, learnt.axes) - learnt.offsets
+        return cls(predictor, learnt.offsets), of_training
 
     def __call__(self, data: Any) -> np.ndarray:
-        """Components of checked rows."""
+        """Return the components of checked rows."""
         return self.predictor.outputs_of(data) - self.offsets
 
 
 @storable
 class NoTable:
-    """For gates that know rows by their number alone."""
+    """Reader for gates that know rows by their number alone."""
 
     def __call__(self, data: Any) -> np.ndarray:
-        """A table without columns."""
+        """Return a table without columns."""
         return np.empty((num_samples(data), 0))
 
 
 @storable
 @dataclass(frozen=True)
 class GateInput:
-    """What the gate of a fitted model looks at."""
+    """Input of the gate of a fitted model: a reader of tables, and a transformer of these."""
 
     features: Any
-    reader: Any
+    reader: TableReader | ComponentReader | NoTable
 
     def transform(self, data: Any) -> Any:
-        """Gating features of checked rows."""
+        """Return the gating features of checked rows."""
         return self.features.transform(self.reader(data))
 
 
 @dataclass(frozen=True)
 class GateTable:
-    """The table of the training rows, and what features are made of it; `what` is as for a gate.
+    """The table of the training rows from which the features of a gate are made.
 
-    `refitted` says whether features are to be learnt again when samples are held out: those that
-    may have been learnt from the targets, or that know training rows only.
+    `features` are the parameter of the gate, or None for all columns. `refitted` features are
+    learnt again when samples are held out: they may depend on the targets, or know training rows
+    only.
     """
 
     rows: TrainingRows
     gate: Gate
-    what: Any
-    reader: Any
+    features: Any
+    reader: TableReader | ComponentReader | NoTable
     table: Any
     refitted: bool
 
     @classmethod
-    def of(cls, rows: TrainingRows, gate: Gate, what: Any) -> GateTable | None:
-        """The table that was chosen by ``gating_features``; None if that are kernels."""
-        data = rows.data.X
-        if not gate.features(None).reads_table:
+    def of(cls, rows: TrainingRows, gate: Gate) -> GateTable | None:
+        """Return the table for the features of the gate; None if they are made from kernels."""
+        data, features = rows.data.X, gate.features
+        if not gate.transformer(None).reads_table:
             return cls(rows, gate, None, NoTable(), NoTable()(data), refitted=True)
-        own_table = isinstance(data, KernelStack) and data.features is not None
-        if isinstance(what, KernelComponents) or (what is None and not own_table):
+        has_table = isinstance(data, KernelStack) and data.features is not None
+        if isinstance(features, KernelComponents) or (features is None and not has_table):
             return None
-        named = isinstance(data, KernelStack | Views) and isinstance(what, str)
-        if isinstance(data, KernelStack) and not named and not own_table:
+        named = isinstance(data, KernelStack | Views) and isinstance(features, str)
+        if isinstance(data, KernelStack) and not named and not has_table:
             raise ValueError(
-                'With kernels="precomputed" there are no columns to choose gating_features from: '
+                'With kernels="precomputed" there are no columns for the features of the gate: '
                 "pass stack.with_features(table), the name of a kernel of the stack, one of "
                 f"{', '.join(data.names)}, or None, principal components of the kernels."
             )
-        name = what if named else None
-        transformer = what[1] if isinstance(what, tuple) and len(what) == 2 else what
+        name = features if named else None
+        is_pair = isinstance(features, tuple) and len(features) == 2
+        refitted = hasattr(features[1] if is_pair else features, "fit")
         # Training matrices have columns for the samples in use only.
         table = TableReader(name, None)(data)
         reader = TableReader(name, rows.data.columns)
-        inner = None if named else what
-        return cls(rows, gate, inner, reader, table, refitted=hasattr(transformer, "fit"))
+        return cls(rows, gate, None if named else features, reader, table, refitted)
 
     def learn(self) -> tuple[GateInput, Any]:
-        """The input of the gate, and the features of the training rows."""
-        rows, features = self.rows, self.gate.features(self.what)
-        learnt = features.fit_transform(self.table, rows.targets, sample_weight=rows.counts)
-        return GateInput(features, self.reader), learnt
+        """Return the input of the gate, and the features of the training rows."""
+        rows, transformer = self.rows, self.gate.transformer(self.features)
+        learnt = transformer.fit_transform(self.table, rows.targets, sample_weight=rows.counts)
+        return GateInput(transformer, self.reader), learnt
 
     def held_out(self, learnt: Any, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
-        """Features of training samples and of those that are held out; `learnt` are all."""
+        """Return the features of the samples `train` and `test`; `learnt` are all."""
         if not self.refitted:
             return learnt[train], learnt[test]
-        rows, features = self.rows, self.gate.features(self.what)
+        rows, transformer = self.rows, self.gate.transformer(self.features)
         targets = None if rows.targets is None else rows.targets[train]
         counts = None if rows.counts is None else rows.counts[train]
-        table, new = (safe_indexing(self.table, part) for part in (train, test))
-        of_training = features.fit_transform(table, targets, sample_weight=counts)
-        return of_training, features.transform(new)
+        table, new = (safe_indexing(self.table, samples) for samples in (train, test))
+        of_training = transformer.fit_transform(table, targets, sample_weight=counts)
+        return of_training, transformer.transform(new)
 
 
 # -- Kernels weighted by a gate: parameters, gating features, outputs of new samples --------------
@@ -200,7 +206,7 @@ class GateTable:
 class Evaluations(NamedTuple):
     """Kernel values of a prediction, `total`: rows times support vectors times kernels, per gate.
 
-    `computed` of them are needed: the gate of the kernel is above ``gate_tol`` at both samples.
+    `computed` of them are needed: the gate of the kernel is above `threshold` at both samples.
     """
 
     total: int
@@ -208,7 +214,7 @@ class Evaluations(NamedTuple):
 
     @property
     def saved(self) -> int:
-        """How many need not be computed."""
+        """Number of values that need not be computed."""
         return self.total - self.computed
 
 
@@ -220,30 +226,15 @@ class GateParameters:
     ----------
     gating : {"sigmoid", "softmax", "gaussian", "cluster", "instance"} or a gate, default="sigmoid"
         How much a kernel counts at a sample: kernels that may work together (sigmoid) or competing
-        ones (softmax, gaussian). With "cluster" it is constant in each cluster of samples,
-        with "instance" learnt for each training sample and equal in new ones. See
-        :mod:`manykernels.gating`. Several copies of one kernel are normal use: each gets a
-        region of its own.
-    gating_features : None, columns, int, transformer or kernel, default=None
-        What the gate looks at: columns (all of them: ``slice(None)``), their first principal
-        components, what a transformer makes of X, or similarities with the training samples. By
-        default the first five principal components of the mean kernel,
-        :class:`~manykernels.gating.KernelComponents`. With several views, the name of one of them,
-        or any of the above, of all their columns. With precomputed kernels, the name of one of
-        them (similarities by it), or any of the above, of the table given to
-        :meth:`KernelStack.with_features`, which is then the default.
-    quasi_newton : bool, default=True
-        Steps of L-BFGS on the gate, far fewer to a given objective than the paper's gradient
-        steps.
-    gate_tol : float, default=1e-6
-        A prediction evaluates a kernel only where its gate is above this at both samples; unless
-        `missing` is "error", everywhere.
+        ones (softmax, gaussian). With "cluster" the gate is constant in each cluster of samples,
+        with "instance" it is learnt for each training sample and equal in new ones. A name is the
+        gate with default parameters; a gate object has others, such as
+        ``Softmax(features=[0, 1], penalty=0.01)``, see :class:`~manykernels.gating.Gate`. In a
+        grid search they are ``gating__penalty`` and so on. Several copies of one kernel are
+        normal use: each gets a region of its own.
     tol : float, default=1e-3
-        Relative change of the objective at which to stop, in two steps in a row.
-    max_iter : int, default=200
-        Most steps on the gate.
-    random_state : int, RandomState or None, default=None
-        Random numbers of the starts.
+        Relative change of the objective at which to stop, in two steps in a row. Not a duality
+        gap, since the problem is not convex; smaller changes hardly move predictions.
 
     Attributes
     ----------
@@ -274,26 +265,22 @@ class GateParameters:
     46, 2013.
     """
 
-    gating: Any = "sigmoid"
-    gating_features: Any = None
-    quasi_newton: bool = True
-    gate_tol: float = 1e-6
+    gating: str | Gate = "sigmoid"
     tol: float = 1e-3
-    max_iter: int = 200
-    random_state: Any = None
 
     _predictor: ClassVar[GatedPredictor]
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "gating": [str, Gate],
-        "quasi_newton": ["boolean"],
-        "gate_tol": [Interval(Real, 0, 1, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"gating": [str, Gate]}
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; those of the gate are ``gating__<parameter>``."""
+        self.gating = params.pop("gating", self.gating)
+        if any(name.startswith("gating__") for name in params):
+            self.gating = as_gate(self.gating)
+        return super().set_params(**params)  # type: ignore[misc]
 
     def gate(self, X: Any) -> np.ndarray:
-        """How much each kernel counts, (n_rows, n_kernels).
+        """Return how much each kernel counts, (n_rows, n_kernels).
 
         With a gate for every class, (n_classes, n_rows, n_kernels).
         """
@@ -303,49 +290,34 @@ class GateParameters:
 
     @by_blocks
     def _gates(self, X: Any) -> np.ndarray:
-        """The outputs of every gate, (n_rows, n_gates, n_kernels)."""
+        """Return the outputs of every gate, (n_rows, n_gates, n_kernels)."""
         return np.stack(self._predictor.gate_outputs(self, X), axis=1)
 
     def active_kernels(self, X: Any) -> np.ndarray:
-        """Which kernels count, those with a gate above `gate_tol`; boolean, as :meth:`gate`."""
-        return self.gate(X) > self.gate_tol
+        """Whether each kernel counts: its gate is above `threshold`; shaped as :meth:`gate`."""
+        return self.gate(X) > as_gate(self.gating).threshold
 
     def region_summary(self) -> list[dict[str, Any]]:
-        """What each kernel does on the training samples, one dict per kernel (and gate).
+        """Summarise the gate on the training samples, one dict per kernel (and gate).
 
-        ``kernel``, ``mean_gate``, ``n_active`` (gate above `gate_tol`), ``n_largest`` (no other
+        ``kernel``, ``mean_gate``, ``n_active`` (gate above `threshold`), ``n_largest`` (no other
         kernel counts more) and ``n_support`` (support vectors among the active).
         """
         check_is_fitted(self)
-        return self._predictor.region_summary(self.gate_tol)
+        return self._predictor.region_summary(as_gate(self.gating).threshold)
 
     def evaluations(self, X: Any) -> Evaluations:
-        """How many kernel values a prediction for X needs, and how many the gates save.
+        """Count the kernel values of a prediction for X, and those that the gate saves.
 
-        Those that the gate itself looks at are not counted.
+        Kernel values for the features of the gate are not counted.
         """
         check_is_fitted(self)
-        found = [self._predictor.evaluations(self, part) for part in parts_of(self, X)]
-        return Evaluations(*(sum(numbers) for numbers in zip(*found, strict=True)))
+        blocks = [self._predictor.evaluations(self, block) for block in parts_of(self, X)]
+        return Evaluations(*(sum(numbers) for numbers in zip(*blocks, strict=True)))
 
 
-@estimator()
-class GateRegularization:
-    """What keeps a gate from fitting single samples.
-
-    Parameters
-    ----------
-    penalty : float, default=0.003
-        How strongly the gate is drawn to the constant one of plain multiple kernel learning: the
-        ridge on its parameters, relative to the objective there. 0 is the method of the paper.
-    early_stopping : int or False, default=3
-        After how many steps to stop is judged by samples held out in so many folds. Step 0 is
-        plain multiple kernel learning (with the sigmoid gate and p=2, exactly; competing kernels
-        have it at a smaller C), which remains where no step clearly helps these samples. False
-        goes on until the objective stops changing. A one-class machine has nothing to be judged
-        by.
-    n_init : int, default=1
-        Random starts near plain multiple kernel learning; the lowest objective is kept.
+class DescentAttributes:
+    """Attributes of estimators that learn a gate of one penalty.
 
     Attributes
     ----------
@@ -356,16 +328,6 @@ class GateRegularization:
     restart_objectives_ : list of float
         J at the end of every start.
     """
-
-    penalty: float = 0.003
-    early_stopping: int | bool = 3
-    n_init: int = 1
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "penalty": NON_NEGATIVE,
-        "early_stopping": [Interval(Integral, 2, None, closed="left"), Options(bool, {False})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-    }
 
 
 @dataclass(frozen=True)
@@ -381,20 +343,21 @@ class GatedKernels:
     normalize: str | None
 
     @classmethod
-    def of(cls, rows: TrainingRows, normalize: str | None, gate: Gate, what: Any) -> GatedKernels:
-        """Compute or check the kernels of `rows`; `what` are the ``gating_features``."""
-        table = GateTable.of(rows, gate, what)
-        found = None if table is None else table.learn()
+    def of(cls, rows: TrainingRows, normalize: str | None, gate: Gate) -> GatedKernels:
+        """Compute or check the kernels of `rows`, and the features of the gate."""
+        table = GateTable.of(rows, gate)
+        # Features of a table are learnt first: if they are refused, no kernel is computed.
+        learnt = None if table is None else table.learn()
         kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=False)
         transform = kernels.preparation(normalize, center=False)
         stack = kernels.prepared(transform, rows.counts)
-        if table is None or found is None:
+        if table is None or learnt is None:
             reader, components = ComponentReader.learn(
-                what, kernels, transform, stack, rows.counts
+                gate.features, kernels, transform, stack, rows.counts
             )
             table = GateTable(rows, gate, None, reader, components, refitted=False)
-            found = table.learn()
-        inputs, features = found
+            learnt = table.learn()
+        inputs, features = learnt
         samples = GatedSamples(stack, features)
         return cls(rows, kernels, transform, samples, table, inputs, normalize)
 
@@ -412,7 +375,7 @@ class GatedKernels:
         return learnt
 
     def _folds(self, n_folds: int) -> list[Fold]:
-        """Folds of the samples that hold whole groups; none if there are not two of them."""
+        """Return folds of whole groups of samples; none if there are fewer than two."""
         rows = self.rows
         labels = np.zeros(len(rows), int) if rows.labels is None else rows.labels
         if n_folds == 0 or len(rows) < 2:
@@ -424,7 +387,7 @@ class GatedKernels:
         return [self.fold(np.delete(every, test), test) for test in tests]
 
     def fold(self, train: np.ndarray, test: np.ndarray) -> Fold:
-        """Kernels and features without the samples `test`, and those of these samples."""
+        """Return the fold with kernels and features of the samples `train` and `test`."""
 
         def parts() -> tuple[GatedSamples, Block]:
             raw, counts = self.kernels.stack, self.rows.counts
@@ -443,13 +406,14 @@ class GatedKernels:
     def attributes(
         self, rows: TrainingRows, learnt: LearntGates, dual: np.ndarray, intercept: np.ndarray
     ) -> dict[str, Any]:
-        """Fitted attributes of machines with coefficients `dual` of all training samples."""
+        """Return the fitted attributes, given coefficients `dual` of all training samples."""
         vectors = SupportVectors.of(dual)
-        every = self.kernels.source
-        source, transform = every.keep(vectors.kept), self.transform.for_columns(vectors.kept)
+        all_samples = self.kernels.source
+        source = all_samples.keep(vectors.kept)
+        transform = self.transform.for_columns(vectors.kept)
         predictor = GatedPredictor(
             # A completion compares new samples with all training samples.
-            every if transform.needs_all_columns else source,
+            all_samples if transform.needs_all_columns else source,
             transform,
             self.inputs,
             learnt.learning.gate,
@@ -487,60 +451,60 @@ class GatedPredictor:
     vectors: SupportVectors
 
     def gate_outputs(self, estimator: Any, X: Any) -> list[np.ndarray]:
-        """η of the rows of X, for every gate, (n_rows, n_kernels)."""
+        """Return η of the rows of X for every gate, (n_rows, n_kernels) each."""
         return self._gates_at(self.source.read(estimator, X))
 
     def outputs(
         self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
     ) -> np.ndarray:
-        """Outputs of new samples, (n_rows, n_outputs).
+        """Return the outputs of new samples, (n_rows, n_outputs).
 
-        A kernel is evaluated only where its gate is above `gate_tol` at both samples.
+        A kernel is evaluated only where its gate is above the threshold at both samples.
         """
         coefficients = self.vectors.coefficients if coefficients is None else coefficients
-        data = self.source.read(estimator, X)
+        data, threshold = self.source.read(estimator, X), as_gate(estimator.gating).threshold
         gates = self._gates_at(data)
         n_outputs = coefficients.shape[1]
         outputs = np.zeros((len(gates[0]), n_outputs))
-        width = n_outputs // len(gates)
-        for group, (new, old) in enumerate(zip(gates, self._gates_of_kept, strict=True)):
-            ours = slice(group * width, (group + 1) * width)
+        n_per_gate = n_outputs // len(gates)
+        for k, (new, old) in enumerate(zip(gates, self._gates_of_kept, strict=True)):
+            of_gate = slice(k * n_per_gate, (k + 1) * n_per_gate)
             for p in range(new.shape[1]):
-                columns = np.flatnonzero(old[:, p] > estimator.gate_tol)
-                rows = np.flatnonzero(new[:, p] > estimator.gate_tol)
-                gated = old[columns, p, None] * coefficients[columns, ours]
+                columns = np.flatnonzero(old[:, p] > threshold)
+                rows = np.flatnonzero(new[:, p] > threshold)
+                gated = old[columns, p, None] * coefficients[columns, of_gate]
                 if not len(columns):
                     continue
-                width_of_block = len(columns)
+                n_columns = len(columns)
                 if self.transform.needs_all_columns:
-                    width_of_block = self.source.n_samples * len(self.source.names)
-                step = max(1, BLOCK_ENTRIES // width_of_block)
-                for part in (rows[i : i + step] for i in range(0, len(rows), step)):
-                    block = self._block(data, p, part, columns)
-                    outputs[part, ours] += new[part, p, None] * (block @ gated)
+                    n_columns = self.source.n_samples * len(self.source.names)
+                step = max(1, BLOCK_ENTRIES // n_columns)
+                for some in (rows[i : i + step] for i in range(0, len(rows), step)):
+                    block = self._block(data, p, some, columns)
+                    outputs[some, of_gate] += new[some, p, None] * (block @ gated)
         return outputs
 
     def evaluations(self, estimator: Any, X: Any) -> Evaluations:
-        """How many kernel values :meth:`outputs` needs."""
-        gates = self.gate_outputs(estimator, X)
+        """Return the number of kernel values that :meth:`outputs` needs."""
+        gates, threshold = self.gate_outputs(estimator, X), as_gate(estimator.gating).threshold
         n_rows, n_kernels = gates[0].shape
         computed = sum(
-            int((new > estimator.gate_tol).sum(axis=0) @ (old > estimator.gate_tol).sum(axis=0))
+            int((new > threshold).sum(axis=0) @ (old > threshold).sum(axis=0))
             for new, old in zip(gates, self._gates_of_kept, strict=True)
         )
         return Evaluations(len(gates) * n_rows * n_kernels * len(self.vectors.kept), computed)
 
-    def region_summary(self, gate_tol: float) -> list[dict[str, Any]]:
-        """What each kernel does on the training samples, one dict per kernel (and gate)."""
+    def region_summary(self, threshold: float) -> list[dict[str, Any]]:
+        """Summarise the gates on the training samples, one dict per kernel (and gate)."""
         several = len(self.training_gates) > 1
         return [
             {
                 **({"gate": k} if several else {}),
                 "kernel": name,
                 "mean_gate": float(outputs[:, p].mean()),
-                "n_active": int((outputs[:, p] > gate_tol).sum()),
+                "n_active": int((outputs[:, p] > threshold).sum()),
                 "n_largest": int((outputs.argmax(axis=1) == p).sum()),
-                "n_support": int((outputs[self.vectors.support, p] > gate_tol).sum()),
+                "n_support": int((outputs[self.vectors.support, p] > threshold).sum()),
             }
             for k, outputs in enumerate(self.training_gates)
             for p, name in enumerate(self.source.names)
@@ -555,7 +519,7 @@ class GatedPredictor:
         return [outputs[self.vectors.kept] for outputs in self.training_gates]
 
     def _block(self, data: Any, p: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Kernel p between some rows of the data and some of the samples that are kept."""
+        """Return kernel p between some rows of the data and some of the stored samples."""
         kernel = np.array([p])
         transform = self.transform.select(kernel).for_columns(columns)
         needed = None if transform.needs_all_columns else columns
@@ -566,10 +530,17 @@ class GatedPredictor:
 # -- Gates at every point of a grid of penalties, and their outputs at held-out samples -----------
 
 
-# Random numbers of the starts without held-out samples; that of the final start is the user's.
+# Seed of the starts without held-out samples; the final start uses that of the gate.
 _SEED = 0
 
 Machines = Callable[[dict[str, float]], Machine]
+
+
+def gate_penalties(gate: Gate) -> np.ndarray:
+    """Return the penalties on a gate from which an estimator with CV chooses."""
+    if isinstance(gate.penalty, Real):
+        return checked_gate_penalties([gate.penalty])
+    return checked_gate_penalties(None if isinstance(gate.penalty, str) else gate.penalty)
 
 
 @dataclass(frozen=True)
@@ -585,7 +556,7 @@ class GatedGrid:
         return self.grid.values["penalty"]
 
     def held_out_outputs(self, kernels: GatedKernels, search: Search) -> list[SplitOutputs]:
-        """Outputs at the test samples of every split, by gates learnt without them."""
+        """Return outputs at the test samples of every split, by gates learnt without them."""
         splits = search.splits
         parallel = Parallel(n_jobs=search.estimator.n_jobs)
         outputs: list[SplitOutputs] = parallel(
@@ -599,7 +570,7 @@ class GatedGrid:
 
     def _outputs(self, fold: Fold, task: FitTask) -> SplitOutputs:
         samples, block = fold.parts()
-        found: SplitOutputs | None = None
+        solved: SplitOutputs | None = None
         gate, rng = self.learning.gate, np.random.default_rng(_SEED)
         falling = np.argsort(-self._penalties)
         others = [range(len(values)) for values in list(self.grid.values.values())[:-1]]
@@ -614,22 +585,22 @@ class GatedGrid:
                 outputs = block.outputs(
                     descent.point, gate.outputs(descent.point.theta, block.features)
                 )
-                if found is None:
-                    found = SplitOutputs.unsolved(self.grid.shape, outputs.shape)
+                if solved is None:
+                    solved = SplitOutputs.unsolved(self.grid.shape, outputs.shape)
                 at = (*rest, int(k))
                 n_solves = problem.plain.n_inner_solves - before
                 before = problem.plain.n_inner_solves
                 params, certificate = self.grid.at(at), descent.certificate
-                progress = found.note(at, params, outputs, certificate, n_solves)
+                progress = solved.note(at, params, outputs, certificate, n_solves)
                 if task(progress):
                     task.end()
-                    return found
+                    return solved
         task.end()
-        assert found is not None, "a grid has at least one point"
-        return found
+        assert solved is not None, "a grid has at least one point"
+        return solved
 
     def learn(self, samples: GatedSamples, params: dict[str, float], task: FitTask) -> LearntGates:
-        """The gate of all samples at one point of the grid, by the same path."""
+        """Learn the gate of all samples at one point of the grid, by the same path."""
         learning = self.learning
         problem, weights, n_plain = learning.problem(samples, self.machines(params), params["p"])
         penalties = np.sort(self._penalties)[::-1]

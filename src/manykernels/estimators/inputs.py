@@ -293,40 +293,43 @@ class Table:
     features: dict[str, Any]
     kernels: Any
     missing: str = "error"
-    #: Whether kernels are to be computed when they are needed, see :meth:`WeightLearning.admit`.
-    on_demand: bool = False
 
     #: As in :class:`Matrices`: None, because new rows are compared with all rows of this table.
     columns = None
 
+    @cached_property
+    def union(self) -> KernelUnion:
+        """Kernels of this table, fitted by :meth:`compute`."""
+        return kernels_for(self.X, self.kernels, missing=self.missing)
+
     @property
     def n_kernels(self) -> int:
-        """How many kernels there will be, before any is computed."""
-        return len(kernels_for(self.X, self.kernels).kernels)
+        """Number of kernels, before any is computed."""
+        return len(self.union.kernels)
 
     @property
     def groups(self) -> np.ndarray:
         """Groups of rows that are left out together, see :func:`groups_of`."""
         return groups_of(self.X)
 
-    def computed_on_demand(self) -> Table:
-        """The same, its kernels to be computed when they are needed."""
-        return replace(self, on_demand=True)
-
     def keep(self, rows: np.ndarray) -> Table:
         """Some of the rows."""
         return replace(self, X=safe_indexing(self.X, rows))
 
     def compute(
-        self, sample_weight: np.ndarray | None, centered: bool, solver: Any
+        self,
+        sample_weight: np.ndarray | None,
+        centered: bool,
+        solver: Any,
+        on_demand: bool = False,
     ) -> tuple[Any, Source]:
-        """Kernels of the training rows, and the source for new rows.
+        """Return the kernels of the training rows, and the source for new rows.
 
         Whatever a kernel takes from data, such as its width, it takes from these rows. If the
         solver works by columns, kernels are computed column by column when it needs them; if they
         are on demand, a few at a time.
         """
-        union = kernels_for(self.X, self.kernels, missing=self.missing)
+        union = self.union
         with explaining_lacking_rows(union, self.X):
             # What was made of the table to fit the kernels serves to evaluate them.
             shared = SharedTable(self.X)
@@ -334,7 +337,7 @@ class Table:
         source = TableSource(union, self.X, trained_columns(union, self.X))
         if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source
-        if self.on_demand:
+        if on_demand:
             return OnDemandKernels(union, shared), source
         return union(shared).with_views(views_of_kernels(union.kernels_, self.X)), source
 
@@ -364,18 +367,18 @@ class Matrices:
         """Groups of samples that are left out together, see :func:`groups_of`."""
         return groups_of(self.X)
 
-    def computed_on_demand(self) -> Matrices:
-        """The same: these kernels are there."""
-        return self
-
     def keep(self, rows: np.ndarray) -> Matrices:
         """Some of the samples; test blocks still have columns for all."""
         return replace(self, X=self.X[np.ix_(rows, rows)], columns=rows)
 
     def compute(
-        self, sample_weight: np.ndarray | None, centered: bool, solver: Any
+        self,
+        sample_weight: np.ndarray | None,
+        centered: bool,
+        solver: Any,
+        on_demand: bool = False,
     ) -> tuple[Any, Source]:
-        """The matrices, checked, and the source for new samples."""
+        """Return the matrices, checked, and the source for new samples."""
         names, width = self.X.names, self.features["n_features_in_"]
         source = MatrixSource(names, width, len(self.X), self.columns, self.samples)
         may_lack = self.missing != "error"
@@ -625,6 +628,9 @@ class TrainingRows:
         y of these rows, as it was passed.
     labels, classes : ndarray or None
         For classification, ``targets = classes[labels]``.
+    on_demand : bool
+        Whether kernels are computed when they are needed, see
+        :meth:`.kernel_data.WeightLearning.place_kernels`.
     """
 
     data: Table | Matrices
@@ -634,6 +640,7 @@ class TrainingRows:
     targets: Any = None
     labels: Any = None
     classes: Any = None
+    on_demand: bool = False
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -1,9 +1,9 @@
-"""Kernels of the training rows, learning of kernel weights, predictors and held-out outputs."""
+"""Kernels of the training rows, learning of kernel weights, and predictors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, Self
 
@@ -11,15 +11,16 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 
-from ..discriminant.problem import LabelledKernels
+from ..discriminant.problem import fisher_targets
 from ..domains import Domain, Simplex, lp_domain, product_domain
-from ..gating.descent import HeldOutLosses
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
+from ..kernels.samples import Samples
 from ..kernels.transforms import Chain
 from ..losses.base import Certificate, Loss, ProblemSpec
 from ..losses.features import FeatureEvaluation
+from ..losses.left_out import LeavesOut
 from ..losses.square import SquareLoss
 from ..solvers import SOLVERS
 from ..solvers.base import (
@@ -32,144 +33,12 @@ from ..solvers.base import (
     refuse_indefinite,
     refuse_unfit,
 )
-from ..solvers.path import GridProgress, GridRecord, SolvedPoint, solved_in_all, weight_response
 from ..utils.files import GIB
-from ..utils.folds import Answers, HeldOutValueLosses, score_table, stratified_folds
 from ..utils.numerics import EPS, ROUNDING, available_memory
 from ..utils.sklearn import Interval, num_samples, warn_caller
 from ..utils.storable import storable
 from .base import FitTask, estimator
-from .inputs import Source, TrainingRows
-
-
-@dataclass(frozen=True)
-class TargetedKernels:
-    """Kernels of samples with the training samples, and the numbers to be predicted for them.
-
-    Attributes
-    ----------
-    stack : KernelStack
-        Square for training samples; (n, m) between n test samples and m training samples.
-    targets : ndarray of shape (n,) or (n, n_targets)
-    counts : ndarray of shape (n,) or None
-        Sample weights; None for one each.
-    groups : ndarray of shape (n,) or None
-        Numbers of the groups of rows that are left out together; None if rows are left out one
-        by one.
-    """
-
-    stack: KernelStack
-    targets: np.ndarray
-    counts: np.ndarray | None = None
-    groups: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.targets)
-
-    def split(
-        self, train: np.ndarray, test: np.ndarray
-    ) -> tuple[TargetedKernels, TargetedKernels]:
-        """Training kernels of the samples `train`, and those of `test` with these."""
-        parts = [self.of(rows, self.stack[np.ix_(rows, train)]) for rows in (train, test)]
-        return parts[0], parts[1]
-
-    def of(self, rows: np.ndarray, stack: KernelStack | None = None) -> TargetedKernels:
-        """Some of the samples; the stack stays that of all samples if no other is given."""
-        return TargetedKernels(
-            self.stack if stack is None else stack,
-            self.targets[rows],
-            None if self.counts is None else self.counts[rows],
-            None if self.groups is None else self.groups[rows],
-        )
-
-    def folds(self, n_folds: int) -> list[np.ndarray]:
-        """Folds of the rows that hold whole groups."""
-        groups = np.arange(len(self)) if self.groups is None else self.groups
-        return stratified_folds(np.zeros(len(self), int), groups, n_folds, self.counts)
-
-
-@dataclass(frozen=True)
-class SplitOutputs:
-    """Outputs of the models of one training part at test samples.
-
-    `outputs` has the axes of the grid and then those of the outputs at one point, such as samples
-    and classes; it is NaN at points that could not be solved.
-    """
-
-    outputs: np.ndarray
-    record: GridRecord
-
-    @classmethod
-    def unsolved(cls, grid: tuple[int, ...], point: tuple[int, ...]) -> SplitOutputs:
-        """Nothing solved yet; the shapes of the grid, and of the outputs at one point."""
-        return cls(np.full((*grid, *point), np.nan), GridRecord.unsolved(grid))
-
-    def note(
-        self,
-        at: tuple[int, ...],
-        params: Mapping[str, float],
-        outputs: np.ndarray,
-        certificate: SolvedPoint,
-        n_inner_solves: int,
-    ) -> GridProgress:
-        """Enter a solved point, and say so."""
-        self.outputs[at] = outputs
-        return self.record.note(at, params, certificate, n_inner_solves)
-
-
-def by_row(
-    tested: Sequence[np.ndarray | None], parts: Sequence[np.ndarray], n_rows: int
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Held-out values of every training row, NaN if it is never tested, and its split, or -1.
-
-    ``parts[k]`` are the values of the rows ``tested[k]``. A row that several splits test has the
-    values of the first. None if a validation set was tested instead.
-    """
-    if any(rows is None for rows in tested):
-        return None
-    values = np.full((n_rows, *parts[0].shape[1:]), np.nan)
-    split_of_row = np.full(n_rows, -1)
-    for k in reversed(range(len(parts))):
-        values[tested[k]] = parts[k]
-        split_of_row[tested[k]] = k
-    return values, split_of_row
-
-
-def joined(tests: Sequence[Any], name: str) -> np.ndarray | None:
-    """`counts` or `groups` of several test parts, one part after the other; None for none."""
-    parts = [getattr(test, name) for test in tests]
-    return None if any(part is None for part in parts) else np.concatenate(parts)
-
-
-@dataclass(frozen=True)
-class HeldOutValues:
-    """Predicted numbers of all splits: those of ``parts[k]`` belong to ``tests[k]``."""
-
-    parts: list[SplitOutputs]
-    tests: list[TargetedKernels]
-
-    @property
-    def records(self) -> list[GridRecord]:
-        """How the models of every split were solved."""
-        return [part.record for part in self.parts]
-
-    def judged_at(self, at: tuple[int, ...]) -> HeldOutLosses:
-        """Square errors of all samples, at one point of the grid."""
-        outputs = np.concatenate([part.outputs[at] for part in self.parts])
-        targets = np.concatenate([test.targets for test in self.tests])
-        squares = (outputs - targets) ** 2
-        counts, groups = joined(self.tests, "counts"), joined(self.tests, "groups")
-        return HeldOutLosses(squares, squares, counts, groups)
-
-    def judged_by(self, scorer: Callable[..., float]) -> np.ndarray:
-        """Values of a scikit-learn scorer at every split and point, (n_splits, …)."""
-
-        def judged(at: tuple[int, ...]) -> Iterator[Answers]:
-            for part, test in zip(self.parts, self.tests, strict=True):
-                yield HeldOutValueLosses(part.outputs[at]), test.targets, test.counts
-
-        return score_table(solved_in_all(self.records), len(self.parts), judged, scorer)
-
+from .inputs import Source, Table, TrainingRows
 
 # -- Kernels of the training rows, and sums of kernels between new rows and these -----------------
 
@@ -185,7 +54,7 @@ class TrainingKernels:
     """Kernels of the training rows as they were computed or passed, and the source for new rows.
 
     `shift_invariant` says whether adding a constant to a kernel changes nothing for the estimator,
-    `by_default` whether nobody has chosen the kernels.
+    `by_default` whether ``kernels=None``.
     """
 
     stack: Any
@@ -204,23 +73,18 @@ class TrainingKernels:
         solver: Any = None,
     ) -> TrainingKernels:
         """Compute or check the kernels of `rows`; widths are learnt with these sample weights."""
-        stack, source = rows.data.compute(sample_weight, shift_invariant, solver)
-        by_default = getattr(rows.data, "kernels", stack) is None
+        stack, source = rows.data.compute(sample_weight, shift_invariant, solver, rows.on_demand)
+        by_default = isinstance(rows.data, Table) and rows.data.kernels is None
         return cls(stack, source, shift_invariant, rows.data.missing, by_default)
 
     def preparation(self, normalize: str | None, *, center: bool = True) -> Chain:
         """The transform of these kernels, not yet fitted; it begins with their completion."""
         return preparation_with(self.missing, normalize, center=center)
 
-    def labelled(self, rows: TrainingRows) -> LabelledKernels:
-        """These kernels with the class labels and weights of the rows."""
-        return LabelledKernels(
-            self.stack, rows.labels, rows.classes, rows.weights, rows.counts, rows.groups
-        )
-
-    def targeted(self, rows: TrainingRows) -> TargetedKernels:
-        """These kernels with the targets and weights of the rows."""
-        return TargetedKernels(self.stack, rows.targets, rows.counts, rows.groups)
+    def samples(self, rows: TrainingRows) -> Samples:
+        """Return these kernels with the targets and weights of the rows."""
+        targets = rows.targets if rows.classes is None else rows.labels
+        return Samples(self.stack, targets, rows.classes, rows.weights, rows.counts, rows.groups)
 
     def prepared(self, transform: Chain, sample_weight: np.ndarray | None) -> Any:
         """The kernels transformed by `transform`, which is fitted here."""
@@ -458,12 +322,12 @@ class WeightLearning:
         """
         on_demand = self._on_demand(rows.data, spec)
         self.refuse_unfit(replace(spec, on_demand=on_demand))
-        return replace(rows, data=rows.data.computed_on_demand()) if on_demand else rows
+        return replace(rows, on_demand=True) if on_demand else rows
 
     def _on_demand(self, data: Any, spec: ProblemSpec) -> bool:
         """Whether kernels are computed when they are needed: as the solver says, or by memory."""
         asked = self.solver.on_demand
-        if data.computed_on_demand() is data or asked is False:
+        if not isinstance(data, Table) or asked is False:
             return False
         if asked is not None:
             return asked
@@ -491,19 +355,8 @@ class WeightLearning:
         return False
 
     def learn(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
-        """As :meth:`solve`, with a warning if the relative gap `tol` was not reached.
-
-        Features, and shares of samples in regions, are computed again for predictions. What their
-        rounding errors change counts as one of the objective.
-        """
+        """As :meth:`solve`, with a warning if the relative gap `tol` was not reached."""
         learnt = self.solve(losses, names, task)
-        for loss, weights, one in zip(losses, learnt.weights, learnt.evaluations, strict=True):
-            kernels = getattr(loss, "kernels", None)
-            if isinstance(kernels, RegionalKernels):
-                errors = kernels.output_errors(weights, one.coefficients)
-                learnt = learnt.with_rounding(float(np.sum(one.reach * errors)))
-            elif isinstance(one, FeatureEvaluation):
-                learnt = learnt.with_rounding(one.feature_rounding(self.domain.support))
         learnt.warn_unless_converged()
         return learnt
 
@@ -615,7 +468,26 @@ def solve_each(
         refuse_indefinite(solution, learning.domain, loss, names)
         solutions.append(solution)
     certificate = joined_certificate(solutions, learnings[0].tol)
+    rounding = sum(map(_rounding_of_outputs, learnings, losses, solutions))
+    certificate = replace(certificate, rounding=certificate.rounding + rounding)
     return Learnt(learnings[0], names, list(losses), solutions, certificate, task.stopped)
+
+
+def _rounding_of_outputs(learning: WeightLearning, loss: Loss, solution: Solution) -> float:
+    """Return the change of the objective by rounding errors of what predictions compute again.
+
+    These are explicit features, and shares of samples in regions.
+    """
+    evaluation: Any = solution.evaluation
+    if isinstance(evaluation, FeatureEvaluation):
+        return evaluation.feature_rounding(learning.domain.support)
+    kernels = getattr(loss, "kernels", None)
+    if isinstance(kernels, RegionalKernels):
+        errors = kernels.output_errors(
+            loss.kernel_weights(solution.weights), evaluation.coefficients
+        )
+        return float(np.sum(evaluation.reach * errors))
+    return 0.0
 
 
 class Run(Protocol):
@@ -667,20 +539,15 @@ def joined_certificate(solutions: Sequence[Run], tol: float) -> Certificate:
     return Certificate(primal, dual, primal - dual, tol, rounding, point, note)
 
 
-# -------------------------------------------------------------------------------------------------
-# Ridge regression on weighted sums of kernels: targets in common units, losses, what is kept.
-#
-# Targets are centred and divided by their standard deviations. So each counts alike where
-# several share their kernel weights, whatever its unit; and since the regression of one target
-# is linear in it, none of its predictions change. Centred kernels and targets are what an
-# intercept amounts to.
+# -- Training data of a square loss: prepared kernels, and targets in common units ----------------
 
 
 @dataclass(frozen=True)
 class ScaledTargets:
     """Columns of targets (m, q) of mean zero and variance one, and the way back.
 
-    A target is ``units * column + means``. Constant ones have columns of zeros.
+    A target is ``units * column + means``. Constant targets have columns of zeros. In these units
+    targets that share kernel weights count alike, and predictions do not depend on the unit.
     """
 
     columns: np.ndarray
@@ -689,7 +556,7 @@ class ScaledTargets:
 
     @classmethod
     def of(cls, targets: np.ndarray, weights: np.ndarray | None) -> Self:
-        """From targets (m, q) and the weights of the samples."""
+        """Scale targets (m, q), given the weights of the samples."""
         # In units of about the largest one, so that no sum overflows: powers of two, which make
         # no rounding errors.
         largest = np.exp2(np.frexp(np.abs(targets).max(axis=0))[1].astype(np.float64) - 1.0)
@@ -704,108 +571,120 @@ class ScaledTargets:
         columns[:, constant], units[constant] = 0.0, 1.0
         return cls(columns / units, largest * means, largest * units)
 
+    def coding(self, group: np.ndarray) -> np.ndarray:
+        """Return the scaled targets of a group, as :meth:`KernelData.loss_at` takes them."""
+        return self.columns[:, group]
+
+    at_samples = coding
+
     def rounding(self, residuals: np.ndarray) -> float:
-        """Rounding error of the objective by those of predictions, as they are stored.
+        """Return the rounding error of the objective due to that of stored predictions.
 
         `residuals` (q,) are sums of the absolute residuals of every target, in its units.
         """
         return targets_rounding(self.means, self.units, residuals)
 
     def restored(self, outputs: np.ndarray, targets: Any = slice(None)) -> np.ndarray:
-        """Predictions of some of the targets from outputs of a regression on their columns."""
+        """Return predictions of some of the targets from outputs of a regression."""
         predictions: np.ndarray = outputs * self.units[targets] + self.means[targets]
         return predictions
 
 
 def targets_rounding(means: np.ndarray, units: np.ndarray, residuals: np.ndarray) -> float:
-    """What rounding of predictions far from zero changes in ``Σ_i (y_i − f(x_i))²``."""
+    """Return the change of ``Σ_i (y_i − f(x_i))²`` by rounding of predictions far from zero."""
     return float(EPS * ((np.abs(means) / units + 1.0) @ residuals))
 
 
 @dataclass(frozen=True)
-class RidgeProblem:
-    """Regression of scaled targets on centred, normalised kernels."""
+class KernelData:
+    """Centred and normalised kernels of training samples, for regressions on their targets.
 
-    stack: KernelStack
-    targets: ScaledTargets
-    counts: np.ndarray | None
+    `samples` have the kernels before `transform`, `stack` are the kernels after it. `attributes`
+    are fitted attributes that describe the data. `source` gives kernels of new rows; None within
+    a split.
+    """
+
+    samples: Samples
+    transform: Chain
+    stack: Any
+    source: Source | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    #: Fitted attribute with the coefficients.
+    coefficients: ClassVar[str] = "dual_coef_"
 
     @classmethod
-    def of(cls, samples: TargetedKernels, transform: Chain) -> Self:
-        """From training samples; `transform`, fitted here, centres and normalises the kernels."""
-        stack = transform.fit_transform(samples.stack, sample_weight=samples.counts)
-        targets = samples.targets.reshape(len(samples), -1)
-        return cls(stack, ScaledTargets.of(targets, samples.counts), samples.counts)
+    def of(
+        cls, samples: Samples, transform: Chain, source: Source | None = None, **attributes: Any
+    ) -> Self:
+        """Prepare the kernels of training samples by `transform`, which is fitted here."""
+        labels = None if samples.classes is None else samples.labels
+        stack = transform.fit_transform(samples.stack, labels, samples.weights)
+        return cls(samples, transform, stack, source, attributes)
 
-    def loss(self, reg: float, group: Any) -> SquareLoss:
-        """The regression of a group of targets at λ = `reg`."""
-        return SquareLoss(self.stack, self.targets.columns[:, group], reg, self.counts)
+    @property
+    def names(self) -> list[str]:
+        """Names of the prepared kernels."""
+        return self.stack.names
 
-    def losses(self, regs: Sequence[float], groups: Sequence[Any]) -> list[SquareLoss]:
-        """A loss for every group of targets, as a function of its kernel weights.
+    @property
+    def n_regions(self) -> int:
+        """Number of regions with weights of their own."""
+        return self.stack.n_regions
 
-        Groups of equal size share one m × m matrix: an evaluation whose factor has been
-        overwritten by that of another loss computes it again.
-        """
-        found = [self.loss(reg, group) for reg, group in zip(regs, groups, strict=True)]
-        for loss in found[1:]:
-            loss.workspace = found[0].workspace
-        return found
+    @property
+    def masses(self) -> np.ndarray:
+        """Total weight of each class."""
+        return self.samples.masses
 
+    def fisher_coding(self) -> np.ndarray:
+        """Return the Fisher targets, as :meth:`loss_at` takes them."""
+        return fisher_targets(self.samples.labels, self.masses)
 
-def groups_of(targets: np.ndarray, multi_target: str) -> list[np.ndarray]:
-    """Positions of the targets that share kernel weights; `targets` are (m,) or (m, q)."""
-    every = np.arange(1 if targets.ndim == 1 else targets.shape[1])
-    return [every] if multi_target == "shared" else np.split(every, len(every))
+    def scaled_targets(self) -> ScaledTargets:
+        """Return the targets of a regression in common units."""
+        targets = self.samples.targets
+        return ScaledTargets.of(targets.reshape(len(targets), -1), self.samples.counts)
 
+    def loss_at(self, coding: np.ndarray) -> Callable[[float], SquareLoss]:
+        """Return the regression of targets as a function of λ."""
+        weights = self.samples.weights
+        return lambda reg: SquareLoss(self.stack, coding, reg, weights)
 
-def learn_ridge(
-    rows: TrainingRows,
-    kernels: TrainingKernels,
-    normalize: str | None,
-    groups: Sequence[np.ndarray],
-    learnings: Sequence[WeightLearning],
-    regs: Sequence[float],
-    task: FitTask,
-) -> dict[str, Any]:
-    """Fitted attributes: kernel weights of every group of targets, and their regressions."""
-    transform = kernels.preparation(normalize)
-    samples = kernels.targeted(rows)
-    problem = RidgeProblem.of(samples, transform)
-    kernels.warn_of_constants(transform)
-    targets, names = problem.targets, problem.stack.names
-    losses = problem.losses(regs, groups)
-    learnt = solve_each(learnings, losses, names, task)
-    evaluations: list[Any] = [solution.evaluation for solution in learnt.solutions]
-    residuals = np.abs(np.hstack([one.residuals for one in evaluations])).sum(axis=0)
-    learnt = learnt.with_rounding(targets.rounding(residuals))
-    learnt.warn_unless_converged()
-    dual_coef = targets.units * np.hstack([one.coefficients for one in evaluations])
-    left_out = np.hstack(
-        [
-            _left_out(evaluation, learning.domain, rows.groups)
-            for evaluation, learning in zip(evaluations, learnings, strict=True)
-        ]
-    )
-    predictions = targets.restored(left_out)
-    weights = learnt.weights if len(groups) > 1 else learnt.weights[0]
-    predictor = KernelPredictor.of(kernels.source, transform, problem.stack, weights, dual_coef)
-    single = rows.targets.ndim == 1
-    return {
-        **rows.attributes,
-        **kernels.source.attributes,
-        **learnt.attributes,
-        "dual_coef_": dual_coef[:, 0] if single else dual_coef,
-        "intercept_": targets.means,
-        "left_out_predictions_": predictions[:, 0] if single else predictions,
-        "_predictor": predictor,
-    }
+    def left_out(self, evaluation: Any, targets: np.ndarray, *, respond: bool = True) -> LeavesOut:
+        """Return the regression as one whose samples can be left out."""
+        leaves_out: LeavesOut = evaluation
+        return leaves_out
+
+    def residual_sums(self, evaluations: Sequence[Any]) -> np.ndarray:
+        """Return sums of the absolute residuals of every target."""
+        residuals = np.hstack([evaluation.residuals for evaluation in evaluations])
+        sums: np.ndarray = np.abs(residuals).sum(axis=0)
+        return sums
+
+    def predictor(self, weights: np.ndarray, coefficients: np.ndarray) -> KernelPredictor:
+        """Return what computes the outputs of new rows."""
+        assert self.source is not None
+        return KernelPredictor.of(self.source, self.transform, self.stack, weights, coefficients)
 
 
-def _left_out(evaluation: Any, domain: Domain, groups: np.ndarray) -> np.ndarray:
-    """Outputs of every sample by the regression of the others, (m, n_targets)."""
-    if len(evaluation.residuals) == 1:
-        return np.full(evaluation.residuals.shape, np.nan)
-    response = weight_response(evaluation, domain)
-    outputs: np.ndarray = evaluation.leave_one_out(groups, response=response)
-    return outputs
+@dataclass(frozen=True)
+class KernelPart:
+    """Training part of a split, and its test samples: their kernels, or folds to leave out."""
+
+    data: KernelData
+    block: Any
+    folds: list[np.ndarray] | None
+    n_test: int
+
+    @classmethod
+    def of(cls, data: KernelData, test: Samples | list[np.ndarray]) -> Self:
+        """Prepare the kernels of the test samples as those of `data`."""
+        if isinstance(test, Samples):
+            return cls(data, data.transform.transform(test.stack), None, len(test))
+        return cls(data, None, test, sum(map(len, test)))
+
+    def outputs(self, evaluation: Any, coefficients: np.ndarray) -> np.ndarray:
+        """Return outputs of the test samples."""
+        outputs: np.ndarray = self.block.apply_combined(evaluation.weights, coefficients)
+        return outputs

@@ -7,18 +7,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..discriminant.decision import Decision, fisher_regression
+from ..discriminant.decision import Decision
 from ..discriminant.problem import fisher_targets, indicator_rule
 from ..gating.descent import ClassJudge, Judge, ValueJudge
+from ..gating.gates import Gate
 from ..gating.learning import GateLearning
 from ..gating.objective import BoxMachine, Machine, MulticlassMachine, SquareMachine
 from ..kernels import KernelStack
-from ..kernels.transforms import Center
+from ..kernels.transforms import Center, Chain
 from ..losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_problem
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
-from .gated import GatedGrid, GatedKernels, GateParameters, GateRegularization
+from .fda import FisherTask
+from .gated import DescentAttributes, GatedGrid, GatedKernels, GateParameters, gate_penalties
+from .held_out import CalibrationAttributes
 from .inputs import (
     TrainingRows,
     discriminant_rows,
@@ -28,8 +31,8 @@ from .inputs import (
     targeted_rows,
     unlabelled_rows,
 )
+from .kernel_data import KernelData
 from .prediction import (
-    CalibrationAttributes,
     EpsilonParameters,
     KernelClassifier,
     KernelRegressor,
@@ -39,10 +42,8 @@ from .prediction import (
 from .search import (
     MACHINE_NORMS,
     ChoiceParameters,
-    ClassSearch,
     Grid,
-    ValueSearch,
-    checked_gate_penalties,
+    Search,
     checked_non_negative,
     checked_norms,
     checked_positive,
@@ -53,7 +54,7 @@ from .svm_cv import DEFAULT_WIDTHS, REGRESSION_PENALTIES
 
 
 @storable
-@estimator(GateRegularization, SupportAttributes)
+@estimator(DescentAttributes, SupportAttributes)
 class LocalizedSVC(GateParameters, KernelClassifier):
     """Support vector classification with kernels weighted differently in different regions.
 
@@ -84,7 +85,7 @@ class LocalizedSVC(GateParameters, KernelClassifier):
     >>> X = rng.uniform(-1, 1, (200, 2))
     >>> y = X[:, 1] > np.abs(X[:, 0])  # a corner: one straight line on each side
     >>> lines = [("left", Linear()), ("right", Linear())]
-    >>> model = LocalizedSVC(lines, C=10.0, normalize=None, random_state=0).fit(X, y)
+    >>> model = LocalizedSVC(lines, C=10.0, normalize=None).fit(X, y)
     >>> bool(model.score(X, y) > 0.95)
     True
     """
@@ -106,12 +107,12 @@ class LocalizedSVC(GateParameters, KernelClassifier):
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
         machines = self._machines(rows)
         task = FitTask.begin(self, X, y, learning.max_progress(len(machines)))
-        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate)
         learnt = kernels.learn(learning, machines, self._judges(rows), task)
         return self._keep(task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases))
 
     def _machines(self, rows: TrainingRows) -> list[Machine]:
-        """One machine for every gate."""
+        """Return one machine for every gate."""
         penalties = self.C * rows.factors
         machine = gated_machine(rows, penalties, single=self.multi_class == "single")
         if self.multi_class == "separate" and isinstance(machine, BoxMachine):
@@ -119,15 +120,15 @@ class LocalizedSVC(GateParameters, KernelClassifier):
         return [machine]
 
     def _judges(self, rows: TrainingRows) -> list[Judge]:
-        """A judge for every gate."""
+        """Return a judge for every gate."""
         judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts, rows.groups)
         if len(rows.classes) > 2 and self.multi_class == "separate":
             return [judge.one_against_rest(k) for k in range(len(rows.classes))]
         return [judge]
 
 
-def gated_machine(rows: TrainingRows, penalties: np.ndarray, *, single: bool) -> Machine:
-    """Machines of one class against the rest, or, of more than two classes, a `single` one."""
+def gated_machine(rows: TrainingRows, penalties: np.ndarray, *, single: bool = False) -> Machine:
+    """Return machines of one class against the rest, or a `single` one of several classes."""
     n_classes = len(rows.classes)
     if single and n_classes > 2:
         return MulticlassMachine(rows.labels, penalties, n_classes)
@@ -139,7 +140,7 @@ def gated_machine(rows: TrainingRows, penalties: np.ndarray, *, single: bool) ->
 
 
 @storable
-@estimator(EpsilonParameters, GateRegularization, SupportAttributes)
+@estimator(EpsilonParameters, DescentAttributes, SupportAttributes)
 class LocalizedSVR(GateParameters, KernelRegressor):
     """Support vector regression with kernels weighted differently in different regions.
 
@@ -151,7 +152,7 @@ class LocalizedSVR(GateParameters, KernelRegressor):
     >>> x = np.linspace(-1, 1, 80)[:, None]
     >>> y = np.abs(x[:, 0])  # two straight lines
     >>> lines = [("falling", Linear()), ("rising", Linear())]
-    >>> model = LocalizedSVR(lines, C=10.0, epsilon=0.01, normalize=None, random_state=0)
+    >>> model = LocalizedSVR(lines, C=10.0, epsilon=0.01, normalize=None)
     >>> bool(model.fit(x, y).score(x, y) > 0.98)
     True
     """
@@ -163,7 +164,7 @@ class LocalizedSVR(GateParameters, KernelRegressor):
         rows = targeted_rows(self, X, y, sample_weight)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
         problem = epsilon_insensitive_problem(rows.targets, self.C * rows.factors, self.epsilon)
-        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate)
         judge = ValueJudge(rows.targets, rows.counts, rows.groups)
         learnt = kernels.learn(learning, [BoxMachine([problem])], [judge], task)
         return self._keep(task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases))
@@ -173,16 +174,16 @@ class LocalizedSVR(GateParameters, KernelRegressor):
 
 
 @storable
-@estimator(GateRegularization, SupportAttributes)
+@estimator(DescentAttributes, SupportAttributes)
 class LocalizedOneClassSVM(GateParameters, NoveltyDetector):
     """One-class support vector machine with kernels weighted differently in different regions.
 
     Parameters
     ----------
     gating : {"softmax", "gaussian", "cluster", "instance", "sigmoid"} or a gate, default="softmax"
-        As in :class:`LocalizedSVC`, but of competing kernels: with nothing to be judged by, gates
-        that may all open do so where samples are far from the origin, and what lies between looks
-        like an outlier.
+        As in :class:`LocalizedSVC`, by default of competing kernels: without labels, gates that
+        may all open do so where samples are far from the origin, and samples between look like
+        outliers.
 
     Examples
     --------
@@ -190,12 +191,12 @@ class LocalizedOneClassSVM(GateParameters, NoveltyDetector):
     >>> from manykernels import LocalizedOneClassSVM
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((100, 2))
-    >>> model = LocalizedOneClassSVM(nu=0.1, random_state=0).fit(X)
+    >>> model = LocalizedOneClassSVM(nu=0.1).fit(X)
     >>> model.predict([[0.0, 0.0]])
     array([1])
     """
 
-    gating: Any = "softmax"
+    gating: str | Gate = "softmax"
 
     @fits
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -204,7 +205,7 @@ class LocalizedOneClassSVM(GateParameters, NoveltyDetector):
         rows = unlabelled_rows(self, X, sample_weight)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
         machine = BoxMachine([one_class_problem(rows.factors, self.nu)])
-        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate)
         learnt = kernels.learn(learning, [machine], [], task)
         (point,) = learnt.points
         size = float(point.kernel.diagonal().max() * learnt.dual.sum())
@@ -217,7 +218,7 @@ class LocalizedOneClassSVM(GateParameters, NoveltyDetector):
 
 
 @storable
-@estimator(GateRegularization, SupportAttributes)
+@estimator(DescentAttributes, SupportAttributes)
 class LocalizedFDA(GateParameters, KernelClassifier):
     """Kernel Fisher discriminant with kernels weighted differently in different regions.
 
@@ -248,7 +249,7 @@ class LocalizedFDA(GateParameters, KernelClassifier):
     >>> X = rng.uniform(-1, 1, (200, 2))
     >>> y = X[:, 1] > np.abs(X[:, 0])
     >>> lines = [("left", Linear()), ("right", Linear())]
-    >>> model = LocalizedFDA(lines, normalize=None, random_state=0).fit(X, y)
+    >>> model = LocalizedFDA(lines, normalize=None).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """
@@ -269,8 +270,8 @@ class LocalizedFDA(GateParameters, KernelClassifier):
         learning = GateLearning.of(self)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
-        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
-        samples = kernels.kernels.labelled(rows)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate)
+        samples = kernels.kernels.samples(rows)
         targets = fisher_targets(samples.labels, samples.masses)
         machine = SquareMachine(targets, self.reg, samples.weights)
         rule = indicator_rule(samples.frequencies, np.eye(targets.shape[1]))
@@ -280,9 +281,9 @@ class LocalizedFDA(GateParameters, KernelClassifier):
         # With the gate held, this is the discriminant of MKFDA on one kernel.
         K = point.kernel
         gated = KernelStack(K[None], ["gated"], gram=True, checked=True)
-        problem = replace(samples, stack=gated).prepared(Center())
-        loss = problem.loss(self.reg)
-        regression = fisher_regression(problem, loss, loss.evaluate(np.ones(1)), domain=None)
+        data = KernelData.of(replace(samples, stack=gated), Chain([Center()]))
+        loss = data.loss_at(data.fisher_coding())(self.reg)
+        regression = FisherTask().regression(data, loss, loss.evaluate(np.ones(1)), None)
         decision = Decision.learn(regression, samples, samples.frequencies)
         dual = decision.coefficients(regression.coefficients)
         # Centring the kernel changes the output of every new sample by the same amount, as the
@@ -300,8 +301,9 @@ class LocalizedFDA(GateParameters, KernelClassifier):
 # -- LocalizedSVCCV: penalties of the machine and of the gate, chosen by cross-validation ---------
 
 
-# C by default: wider than for plain weights, because a gate of simple kernels needs a large one.
-LOCALIZED_PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
+#: C by default: wider than for plain weights, because gates and regions of simple kernels need a
+#: large one.
+LOCALIZED_CS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 @storable
@@ -311,7 +313,9 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
 
     For every C the gates of decreasing penalties are learnt one from the other, beginning with the
     constant gate of plain multiple kernel learning, and judged on samples that they have not seen.
-    The decision values of these samples also tell how to turn decision values into probabilities.
+    The penalties are those of the gate, such as ``gating=Sigmoid(penalty=[np.inf, 0.1, 0.01])``.
+    The decision values of held-out samples also tell how to turn decision values into
+    probabilities. More than two classes are learnt one against the rest, with one gate for all.
 
     Parameters
     ----------
@@ -319,12 +323,6 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
         Norms of the plain weights at which gates start; by default 1, 1.5 and inf.
     Cs : array-like of float, optional
         C to try; by default 0.01, 0.1, 1, 10 and 100.
-    penalties : array-like of float, optional
-        Penalties on the gate to try, by default inf, 0.03 and 0.003; inf is plain multiple kernel
-        learning. See :class:`LocalizedSVC`.
-    multi_class : {"shared", "single"}, default="shared"
-        More than two classes: one against the rest with one gate for all, or a single machine for
-        all classes.
     cv : None, int, splitter or iterable of splits, default=None
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
         parts. Rows that repeat others stay together, and a class of a single sample is in no test
@@ -337,10 +335,9 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
     Attributes
     ----------
     p_, C_, penalty_ : float
-        The point of the grid with the best score; of equal ones, with the smallest log loss. See
-        `one_standard_error`. Of points with a gate and no lower score than the best without, that
-        with the least loss of held-out samples (log loss, or square error) is taken, if its loss
-        is less by two standard errors.
+        The point of the grid with the best score; of equal ones, with the smallest log loss. Of
+        points with a gate and no lower score than the best without, that with the least log loss
+        of held-out samples is taken, if its loss is less by two standard errors.
 
     Examples
     --------
@@ -351,22 +348,19 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
     >>> X = rng.uniform(-1, 1, (200, 2))
     >>> y = X[:, 1] > np.abs(X[:, 0])  # a corner: one straight line on each side
     >>> lines = [("left", Linear()), ("right", Linear())]
-    >>> model = LocalizedSVCCV(lines, ps=[2], Cs=[1, 10], random_state=0).fit(X, y)
+    >>> model = LocalizedSVCCV(lines, ps=[2], Cs=[1, 10]).fit(X, y)
     >>> bool(model.score(X, y) > 0.95), bool(model.penalty_ < np.inf)
     (True, True)
     """
 
     ps: Any = None
     Cs: Any = None
-    penalties: Any = None
-    multi_class: str = "shared"
     class_weight: Any = None
+    one_standard_error: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
         "Cs": ["array-like", None],
-        "penalties": ["array-like", None],
-        "multi_class": [StrOptions({"shared", "single"})],
         "class_weight": CLASS_WEIGHT,
     }
 
@@ -380,21 +374,20 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
         grid = Grid(
             {
                 "p": checked_norms(self.ps, MACHINE_NORMS),
-                "C": checked_positive(self.Cs, LOCALIZED_PENALTIES, "Cs"),
-                "penalty": checked_gate_penalties(self.penalties),
+                "C": checked_positive(self.Cs, LOCALIZED_CS, "Cs"),
+                "penalty": gate_penalties(learning.gate),
             }
         )
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
-        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
-        search = ClassSearch.of(self, X, y, rows, kernels.kernels)
-        gated = GatedGrid(grid, learning, lambda params: self._machine(rows, params["C"]))
-        choice, found = search.choose(grid, gated.held_out_outputs(kernels, search))
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate)
+        search = Search.of(self, X, y, rows, kernels.kernels)
+        gated = GatedGrid(
+            grid, learning, lambda params: gated_machine(rows, params["C"] * rows.factors)
+        )
+        choice, chosen = search.choose(grid, gated.held_out_outputs(kernels, search))
         learnt = gated.learn(kernels.samples, choice.params, search.task)
-        own = kernels.attributes(rows, learnt, learnt.dual, learnt.biases)
-        return self._keep(search.task, own, found)
-
-    def _machine(self, rows: TrainingRows, C: float) -> Machine:
-        return gated_machine(rows, C * rows.factors, single=self.multi_class == "single")
+        fitted = kernels.attributes(rows, learnt, learnt.dual, learnt.biases)
+        return self._keep(search.task, fitted, chosen)
 
 
 # -- LocalizedSVRCV: penalties of regression and gate, and ε, chosen by cross-validation ----------
@@ -407,7 +400,8 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
 
     For every C and ε the gates of decreasing penalties are learnt one from the other, beginning
     with the constant gate of plain multiple kernel learning, and judged on samples that they have
-    not seen.
+    not seen. The penalties are those of the gate, such as
+    ``gating=Sigmoid(penalty=[np.inf, 0.1, 0.01])``.
 
     Parameters
     ----------
@@ -417,9 +411,6 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
         C to try; by default 0.1, 1, 10 and 100 standard deviations of y.
     epsilons : array-like of float, optional
         ε to try; by default 0.01 and 0.1 times the standard deviation of y.
-    penalties : array-like of float, optional
-        Penalties on the gate to try, by default inf, 0.03 and 0.003; inf is plain multiple kernel
-        learning. See :class:`LocalizedSVR`.
     cv : None, int, splitter or iterable of splits, default=None
         A number of folds, by default five, shuffled with a fixed seed; rows that repeat others
         stay together.
@@ -433,10 +424,9 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
         in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
         tests. Not if `cv` is a validation set.
     p_, C_, epsilon_, penalty_ : float
-        The point of the grid with the best score; of equal ones, the simplest. See
-        `one_standard_error`. Of points with a gate and no lower score than the best without, that
-        with the least loss of held-out samples (log loss, or square error) is taken, if its loss
-        is less by two standard errors.
+        The point of the grid with the best score; of equal ones, the simplest. Of points with a
+        gate and no lower score than the best without, that with the least square error of held-out
+        samples is taken, if it is less by two standard errors.
 
     Examples
     --------
@@ -445,7 +435,7 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
     >>> from manykernels.kernels import Linear
     >>> x = np.linspace(-1, 1, 80)[:, None]
     >>> lines = [("falling", Linear()), ("rising", Linear())]
-    >>> model = LocalizedSVRCV(lines, ps=[2], Cs=[10], epsilons=[0.03], random_state=0)
+    >>> model = LocalizedSVRCV(lines, ps=[2], Cs=[10], epsilons=[0.03])
     >>> model = model.fit(x, np.abs(x[:, 0]))
     >>> bool(model.score(x, np.abs(x[:, 0])) > 0.95), bool(model.penalty_ < np.inf)
     (True, True)
@@ -454,13 +444,12 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
     ps: Any = None
     Cs: Any = None
     epsilons: Any = None
-    penalties: Any = None
+    one_standard_error: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
         "Cs": ["array-like", None],
         "epsilons": ["array-like", None],
-        "penalties": ["array-like", None],
     }
 
     validation_curve = validation_curve
@@ -478,16 +467,16 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
                 "epsilon": checked_non_negative(
                     self.epsilons, spread * np.array(DEFAULT_WIDTHS), "epsilons"
                 ),
-                "penalty": checked_gate_penalties(self.penalties),
+                "penalty": gate_penalties(learning.gate),
             }
         )
-        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
-        search = ValueSearch.of(self, X, y, rows, kernels.kernels)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate)
+        search = Search.of(self, X, y, rows, kernels.kernels)
         gated = GatedGrid(grid, learning, lambda params: _machine(rows, params))
-        choice, found = search.choose(grid, gated.held_out_outputs(kernels, search))
+        choice, chosen = search.choose(grid, gated.held_out_outputs(kernels, search))
         learnt = gated.learn(kernels.samples, choice.params, search.task)
-        own = kernels.attributes(rows, learnt, learnt.dual, learnt.biases)
-        return self._keep(search.task, own, found)
+        fitted = kernels.attributes(rows, learnt, learnt.dual, learnt.biases)
+        return self._keep(search.task, fitted, chosen)
 
 
 def _machine(rows: TrainingRows, params: dict[str, float]) -> Machine:

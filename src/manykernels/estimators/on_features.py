@@ -1,55 +1,36 @@
 """Models of explicit features: from moments, or passes over the rows, to fitted attributes.
 
-The counterpart of :mod:`.fda` and :mod:`.ridge`, on moments of features. Samples are
-needed in two places only, and some of them will do: the decision of a discriminant is learnt from
-outputs at left-out samples, and left-out predictions are told for them.
+Samples are needed in two places only, and some of them will do: the decision of a discriminant is
+learnt from outputs at left-out samples, and left-out predictions are reported for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from ..discriminant.decision import (
-    N_FOLDS,
-    Decision,
-    HeldOut,
-    HeldOutScores,
-    Regression,
-    checked_priors,
-)
-from ..discriminant.problem import Discriminant, LabelledKernels, fisher_targets, indicator_rule
-from ..domains import Domain
+from ..discriminant.problem import fisher_targets
+from ..kernels.samples import Samples
 from ..kernels.tables import naming
 from ..losses.features import FeatureLoss, FeatureSums, PartialLeftOut, SingleRows
+from ..losses.left_out import LeavesOut
 from ..scale.features import FeatureMap
 from ..scale.hinge import Descent, HingePass, HingeProblem, descend_together
 from ..scale.moments import CentredMoments, ClassTargets, Moments, TargetCoding
 from ..scale.rows import RowBlocks
 from ..scale.sampling import Plan
-from ..solvers.path import GridPoint, GridRecord, walk_grid, weight_response
 from ..utils.numerics import ROUNDING, matmul
 from ..utils.sklearn import num_samples, safe_indexing, warn_caller
 from ..utils.storable import storable
 from .base import FitTask
 from .feature_data import FeatureRows, Gathering
 from .inputs import TableSource, class_weighted
-from .kernel_data import (
-    HeldOutValues,
-    Learnt,
-    SplitOutputs,
-    TargetedKernels,
-    WeightLearning,
-    joined_certificate,
-    solve_each,
-    targets_rounding,
-)
-from .search import Grid
+from .kernel_data import Learnt, WeightLearning, joined_certificate, targets_rounding
 
 # Rows whose features are computed at once in predictions.
 _ROWS_AT_ONCE = 4096
@@ -178,196 +159,155 @@ def predictor_of(
     return FeaturePredictor(rows.source, rows.features, scaling, coefficients)
 
 
-# -- discriminants ---------------------------------------------------------------------------
+# -- Training data of a square loss: moments, and a sample of the rows ----------------------------
 
 
 def judged_samples(
-    rows: FeatureRows, masses: np.ndarray, some: np.ndarray | None = None
-) -> LabelledKernels:
-    """The sample by which a discriminant judges itself, its classes in their true proportions.
+    rows: FeatureRows, masses: np.ndarray | None, places: np.ndarray | None = None
+) -> Samples:
+    """Return the sample by which a model judges itself, classes in their true proportions.
 
     If it has only some of the rows, every class counts as much in it as among all rows. `masses`
-    are those of the rows that `some`, positions in the sample, stand for; by default all.
+    are total weights of the classes; `places` are positions in the sample, by default all.
     """
-    assert isinstance(rows.targets, ClassTargets)
-    assert rows.sample.y is not None
-    labels, classes = rows.targets.labels(rows.sample.y), rows.targets.classes
-    weights, counts, groups = rows.weights, rows.counts, rows.groups
-    if some is not None:
-        labels, groups = labels[some], groups[some]
-        weights, counts = (None if own is None else own[some] for own in (weights, counts))
+    some = np.arange(len(rows.sample)) if places is None else places
+    weights, counts = (
+        None if values is None else values[some] for values in (rows.weights, rows.counts)
+    )
+    groups, y = rows.groups[some], np.asarray(rows.sample.y)
+    if not isinstance(rows.targets, ClassTargets):
+        return Samples(None, y[some].astype(np.float64), None, counts, counts, groups)
+    every, classes = rows.targets.labels(y), rows.targets.classes
+    labels = every[some]
+    if len(absent := np.setdiff1d(every, labels)):
+        raise ValueError(
+            f"A split has too few training samples of {classes[absent].tolist()}: none of them is "
+            f"among the {len(rows.sample)} rows that rules are learnt from. Use larger training "
+            "parts."
+        )
     if not rows.complete:
+        assert masses is not None
         weights = np.ones(len(labels)) if weights is None else weights
         drawn = np.bincount(labels, weights, minlength=len(classes))
         weights = weights * (masses / drawn)[labels]
         counts = weights * (len(labels) / weights.sum())
-    return LabelledKernels(None, labels, classes, weights, counts, groups)  # type: ignore[arg-type]
-
-
-def learn_discriminant_on_features(
-    rows: FeatureRows,
-    normalize: str | None,
-    reg: float,
-    priors: Any,
-    learning: WeightLearning,
-    task: FitTask,
-) -> dict[str, Any]:
-    """Fitted attributes: kernel weights, the regression that they give, and the decision."""
-    problem = FeatureProblem.of_rows(rows, normalize)
-    problem.warn_of_constants(rows.names)
-    loss = FeatureLoss(problem.sums(problem.fisher_turn()), reg)
-    learnt = learning.learn([loss], rows.names, task)
-    (evaluation,) = learnt.evaluations
-    samples = judged_samples(rows, problem.masses)
-    checked = checked_priors(priors, samples)
-    regression = known_regression(rows, problem, evaluation, learning.domain, samples)
-    decision = Decision.learn(regression, samples, checked)
-    coefficients = decision.coefficients(regression.coefficients)
-    return {
-        **rows.attributes,
-        **learnt.attributes,
-        **decision.attributes(regression.coefficients),
-        "classes_": samples.classes,
-        "coef_": coefficients,
-        "left_out_log_proba_": decision.left_out,
-        "left_out_rows_": rows.sample.rows,
-        "reg_": reg,
-        "_predictor": predictor_of(rows, problem, coefficients),
-    }
-
-
-def known_regression(
-    rows: FeatureRows,
-    problem: FeatureProblem,
-    evaluation: Any,
-    domain: Domain,
-    samples: LabelledKernels,
-) -> Regression:
-    """The regression on Fisher targets, and its outputs at samples that are left out."""
-    features = problem.scaling(rows.sampled)
-    known = PartialLeftOut(
-        evaluation,
-        features,
-        fisher_targets(samples.labels, problem.masses),
-        ones_unless(rows.weights, len(features)),
-        problem.moments.weight,
-    )
-    response = weight_response(known, domain)
-    folds = []
-    if len(samples.classes) > 2:
-        folds = samples.folds(N_FOLDS)
-    left_out = known.leave_out(folds, samples.groups, response)
-    rotation = evaluation.loss.rotation
-    return Regression(evaluation.coefficients @ rotation, left_out.turned(rotation), rotation)
-
-
-def ones_unless(weights: np.ndarray | None, n_rows: int) -> np.ndarray:
-    return np.ones(n_rows) if weights is None else weights
-
-
-# -- ridge regression ------------------------------------------------------------------------
+    return Samples(None, labels, classes, weights, counts, groups)
 
 
 @dataclass(frozen=True)
 class FeatureTargets:
-    """Means and units of the targets of a ridge regression, (q,); constant ones have unit one."""
+    """Means and units of the targets of a ridge regression, (q,); constant ones have unit one.
+
+    `values` (n, q) are the targets of the sample.
+    """
 
     means: np.ndarray
     units: np.ndarray
     varies: np.ndarray
+    values: np.ndarray
 
     @classmethod
-    def of(cls, problem: FeatureProblem, origin: np.ndarray) -> FeatureTargets:
-        """From the moments of training samples; targets were measured from `origin`."""
+    def of(cls, problem: FeatureProblem, origin: np.ndarray, values: np.ndarray) -> FeatureTargets:
+        """Scale by the moments of training samples; targets were measured from `origin`."""
         moments = problem.moments
         variance = np.maximum(np.diagonal(moments.total), 0.0) / moments.weight
         size = np.sqrt(variance + moments.target_mean**2 + origin**2)
         units = np.sqrt(variance)
         varies = units > ROUNDING * size
         means = origin + moments.target_mean
-        return cls(means, np.where(varies, units, 1.0), varies)
+        return cls(means, np.where(varies, units, 1.0), varies, values)
 
-    def rounding(self, residuals: np.ndarray) -> float:
-        """As of :class:`~._ridge.ScaledTargets`."""
-        return targets_rounding(self.means, self.units, residuals)
-
-    def turn(self, group: np.ndarray) -> np.ndarray:
-        """From targets to those of a group, in units of their own, (q, n_group)."""
+    def coding(self, group: np.ndarray) -> np.ndarray:
+        """Return the map from targets to those of a group, in their units, (q, n_group)."""
         return (np.eye(len(self.means)) * (self.varies / self.units))[:, group]
 
+    def at_samples(self, group: np.ndarray) -> np.ndarray:
+        """Return the targets of a group at the sample, centred and in their units."""
+        columns: np.ndarray = ((self.values - self.means) * (self.varies / self.units))[:, group]
+        return columns
+
+    def rounding(self, residuals: np.ndarray) -> float:
+        """As :meth:`.kernel_data.ScaledTargets.rounding`."""
+        return targets_rounding(self.means, self.units, residuals)
+
     def restored(self, outputs: np.ndarray, group: Any = slice(None)) -> np.ndarray:
-        """Predictions from outputs of a regression on these targets."""
+        """Return predictions from outputs of a regression on these targets."""
         predictions: np.ndarray = outputs * self.units[group] + self.means[group]
         return predictions
 
-    def scaled(self, y: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Targets of a group at some samples, centred and in their units."""
-        columns: np.ndarray = ((y - self.means) * (self.varies / self.units))[:, group]
-        return columns
 
+@dataclass(frozen=True)
+class FeatureData:
+    """Moments of explicit features, for regressions on their targets; see :class:`KernelData`.
 
-def learn_ridge_on_features(
-    rows: FeatureRows,
-    normalize: str | None,
-    groups: Sequence[np.ndarray],
-    learnings: Sequence[WeightLearning],
-    regs: Sequence[float],
-    task: FitTask,
-) -> dict[str, Any]:
-    """Fitted attributes: kernel weights of every group of targets, and their regressions."""
-    problem = FeatureProblem.of_rows(rows, normalize)
-    problem.warn_of_constants(rows.names)
-    targets = FeatureTargets.of(problem, rows.targets.origin)  # type: ignore[attr-defined]
-    losses = [
-        FeatureLoss(problem.sums(targets.turn(group)), reg)
-        for reg, group in zip(regs, groups, strict=True)
-    ]
-    learnt = solve_each(learnings, losses, rows.names, task)
-    # √n‖U‖ is at least the sum of the |U_i|.
-    residuals = np.concatenate([one.lengths for one in learnt.evaluations])
-    learnt = learnt.with_rounding(targets.rounding(np.sqrt(problem.moments.n_rows) * residuals))
-    for one, learning in zip(learnt.evaluations, learnings, strict=True):
-        learnt = learnt.with_rounding(one.feature_rounding(learning.domain.support))
-    learnt.warn_unless_converged()
-    y = np.asarray(rows.sample.y, dtype=np.float64)
-    values, single = y.reshape(len(y), -1), y.ndim == 1
-    features = problem.scaling(rows.sampled)
-    left_out = np.hstack(
-        [
-            _left_out(rows, problem, features, targets.scaled(values, group), one, domain)
-            for group, one, domain in zip(
-                groups, learnt.evaluations, [one.domain for one in learnings], strict=True
-            )
-        ]
-    )
-    predictions = targets.restored(left_out)
-    coefficients = targets.units * np.hstack([one.coefficients for one in learnt.evaluations])
-    return {
-        **rows.attributes,
-        **learnt.attributes,
-        "coef_": coefficients[:, 0] if single else coefficients,
-        "intercept_": targets.means,
-        "left_out_predictions_": predictions[:, 0] if single else predictions,
-        "left_out_rows_": rows.sample.rows,
-        "_predictor": predictor_of(rows, problem, coefficients),
-    }
+    `samples` are the rows by whose left-out outputs a model judges itself, at the `places` in the
+    sample of rows; None for all of it.
+    """
 
+    rows: FeatureRows
+    problem: FeatureProblem
+    places: np.ndarray | None = None
 
-def _left_out(
-    rows: FeatureRows,
-    problem: FeatureProblem,
-    features: np.ndarray,
-    columns: np.ndarray,
-    evaluation: Any,
-    domain: Domain,
-) -> np.ndarray:
-    """Outputs of the sample, each by the regression of all others, (n, n_targets of the group)."""
-    if len(features) == 1:
-        return np.full(columns.shape, np.nan)
-    weights = ones_unless(rows.weights, len(features))
-    known = PartialLeftOut(evaluation, features, columns, weights, problem.moments.weight)
-    response = weight_response(known, domain)
-    return known.leave_one_out(rows.groups, response=response)
+    coefficients: ClassVar[str] = "coef_"
+    n_regions: ClassVar[int] = 1
+
+    @classmethod
+    def of(cls, rows: FeatureRows, normalize: str | None) -> Self:
+        """Return the data of all rows; kernels are centred and normalised."""
+        problem = FeatureProblem.of_rows(rows, normalize)
+        problem.warn_of_constants(rows.names)
+        return cls(rows, problem)
+
+    @property
+    def names(self) -> list[str]:
+        return self.rows.names
+
+    @property
+    def masses(self) -> np.ndarray:
+        return self.problem.masses
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        classes = self.samples.classes
+        return {
+            **self.rows.attributes,
+            **({} if classes is None else {"classes_": classes, "denoise_": None}),
+            "left_out_rows_": self.rows.sample.rows,
+        }
+
+    @cached_property
+    def samples(self) -> Samples:
+        """Rows of the sample; classes have the proportions of the training rows."""
+        return judged_samples(self.rows, self.masses, self.places)
+
+    def fisher_coding(self) -> np.ndarray:
+        return self.problem.fisher_turn()
+
+    def scaled_targets(self) -> FeatureTargets:
+        targets = self.samples.targets
+        origin = self.rows.targets.origin  # type: ignore[attr-defined]
+        return FeatureTargets.of(self.problem, origin, targets.reshape(len(targets), -1))
+
+    def loss_at(self, coding: np.ndarray) -> Callable[[float], FeatureLoss]:
+        sums = self.problem.sums(coding)
+        return lambda reg: FeatureLoss(sums, reg)
+
+    def left_out(self, evaluation: Any, targets: np.ndarray, *, respond: bool = True) -> LeavesOut:
+        places = slice(None) if self.places is None else self.places
+        sampled, weights = self.rows.sampled, self.rows.weights
+        weights = np.ones(len(sampled)) if weights is None else weights
+        kind = PartialLeftOut if respond else SingleRows
+        features = self.problem.scaling(sampled[places])
+        return kind(evaluation, features, targets, weights[places], self.problem.moments.weight)
+
+    def residual_sums(self, evaluations: Sequence[Any]) -> np.ndarray:
+        # √n‖U‖ is at least the sum of the |U_i|.
+        lengths = np.concatenate([evaluation.lengths for evaluation in evaluations])
+        sums: np.ndarray = np.sqrt(self.problem.moments.n_rows) * lengths
+        return sums
+
+    def predictor(self, weights: np.ndarray, coefficients: np.ndarray) -> FeaturePredictor:
+        return predictor_of(self.rows, self.problem, coefficients)
 
 
 # -- Choosing p and λ on explicit features: folds of moments, judged by the rows of a sample ------
@@ -379,225 +319,69 @@ def _left_out(
 # rows, as in the folds of kernel matrices.
 
 
-#: Kernel weights at points of a grid, by the positions of p and λ.
-Solutions = dict[tuple[int, int], np.ndarray]
+@dataclass(frozen=True)
+class FeaturePart:
+    """Training part of a split, and the features of its test samples."""
 
+    data: FeatureData
+    features: np.ndarray
 
-# -- discriminants ---------------------------------------------------------------------------
+    folds: ClassVar[None] = None
 
+    @property
+    def n_test(self) -> int:
+        return len(self.features)
 
-def held_out_on_features(
-    rows: FeatureRows,
-    normalize: str | None,
-    ps: np.ndarray,
-    regs: np.ndarray,
-    rules: Sequence[str],
-    priors: Any,
-    tol: float,
-    task: FitTask,
-    purpose: str = "",
-) -> HeldOut:
-    """Class scores of the sample by models without its fold, by each rule at each p and λ."""
-    n_splits, size = rows.plan.n_splits, len(ps) * len(regs)
-    every = judged_samples(rows, rows.moments.total.target_sums())
-    parts, tests = [], []
-    # Training parts have most of their samples in common: each begins where the last one ended.
-    solutions: Solutions = {}
-    for k in range(n_splits):
-        own = rows.plan.tested(rows.sample.rows, k)
-        _refuse_split(rows, own, k)
-        tests.append(every.of(own))
-        part = task.part(f"{purpose}split {k + 1}/{n_splits}", size)
-        parts.append(
-            _scores_of_split(rows, own, k, normalize, ps, regs, rules, tol, part, solutions)
-        )
-        part.end()
-    given = None if priors is None else np.asarray(priors, dtype=float)
-    return HeldOut(parts, tests, every.frequencies, given)
-
-
-def training_moments(rows: FeatureRows, split: int) -> Moments:
-    """Moments of the training part of a split."""
-    return rows.moments.of(rows.plan.training[split])
-
-
-def _refuse_split(rows: FeatureRows, own: np.ndarray, k: int) -> None:
-    """Raise if no model can be learnt from the training part, or nothing is in the test part."""
-    if len(own) == 0:
-        raise ValueError(f"Split {k} has no test samples: use fewer folds.")
-    masses = training_moments(rows, k).target_sums()
-    if (masses <= 0.0).any():
-        classes = rows.targets.classes[masses <= 0.0].tolist()  # type: ignore[attr-defined]
-        raise ValueError(
-            f"Split {k} leaves no training samples of {classes}: use fewer folds, or leave the "
-            "class out."
-        )
-
-
-def _scores_of_split(
-    rows: FeatureRows,
-    own: np.ndarray,
-    k: int,
-    normalize: str | None,
-    ps: np.ndarray,
-    regs: np.ndarray,
-    rules: Sequence[str],
-    tol: float,
-    task: FitTask,
-    solutions: Solutions,
-) -> HeldOutScores:
-    problem = FeatureProblem.of(training_moments(rows, k), rows.features, normalize)
-    sums = problem.sums(problem.fisher_turn())
-    features = problem.scaling(rows.sampled[own])
-    frequencies = problem.masses / problem.masses.sum()
-    known = _TrainingRows.of(rows, problem, k) if "discriminant" in rules else None
-    shape = len(ps), len(regs)
-    found = HeldOutScores(
-        {rule: np.full((*shape, len(own), len(frequencies)), np.nan) for rule in rules},
-        GridRecord.unsolved(shape),
-    )
-
-    def visit(point: GridPoint) -> bool:
-        at = point.norm_index, point.reg_index
-        evaluation, rotation = point.evaluation, point.loss.rotation
-        solutions[at] = evaluation.weights
-        outputs = matmul(features, evaluation.solution)
-        for name in rules:
-            if known is None or name == "indicator":
-                rule = indicator_rule(frequencies, rotation)
-            else:
-                rule = known.discriminant(evaluation).rule
-            found.scores[name][at] = rule.scores(outputs)
-        params = {"p": float(ps[at[0]]), "reg": float(regs[at[1]])}
-        return task(found.record.note(at, params, point.certificate, point.n_inner_solves))
-
-    failures = walk_grid(
-        lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol, starts=dict(solutions)
-    )
-    found.record.failures.extend(failures)
-    return found
+    def outputs(self, evaluation: Any, coefficients: np.ndarray) -> np.ndarray:
+        """Return outputs of the test samples."""
+        return matmul(self.features, coefficients)
 
 
 @dataclass(frozen=True)
-class _TrainingRows:
-    """Rows of the sample in the training part of a split: what a discriminant is learnt from.
+class FeatureSearch:
+    """Splits of moments, judged by the rows of a sample; see :class:`Search`."""
 
-    `features` are those of the loss, `targets` the Fisher targets, `weights` as for
-    :class:`.FeatureRows`. In `samples` the classes have the proportions of the training part.
-    """
+    estimator: Any
+    rows: FeatureRows
+    task: FitTask
 
-    features: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-    samples: LabelledKernels
-    total_weight: float
+    one_by_one: ClassVar[bool] = True
 
-    @classmethod
-    def of(cls, rows: FeatureRows, problem: FeatureProblem, k: int) -> _TrainingRows:
-        places = rows.plan.trained(rows.sample.rows, k)
-        every = judged_samples(rows, rows.moments.total.target_sums())
-        if len(absent := np.setdiff1d(every.labels, every.labels[places])):
+    @property
+    def splits(self) -> range:
+        return range(self.rows.plan.n_splits)
+
+    @cached_property
+    def samples(self) -> Samples:
+        rows = self.rows
+        masses = rows.moments.total.target_sums() if rows.classifies else None
+        return judged_samples(rows, masses)
+
+    @property
+    def tested(self) -> list[np.ndarray]:
+        """Rows of the sample that every split tests."""
+        return [self.rows.plan.tested(self.rows.sample.rows, k) for k in self.splits]
+
+    @property
+    def tests(self) -> list[Samples]:
+        return [self.samples.take(rows) for rows in self.tested]
+
+    def part(self, task: Any, split: int) -> FeaturePart:
+        """Return the moments of the training part of a split."""
+        rows, tested = self.rows, self.tested[split]
+        if len(tested) == 0:
+            raise ValueError(f"Split {split} has no test samples: use fewer folds.")
+        moments = rows.moments.of(rows.plan.training[split])
+        if rows.classifies and (moments.target_sums() <= 0.0).any():
+            absent = self.samples.classes[moments.target_sums() <= 0.0].tolist()
             raise ValueError(
-                f"Split {k} has too few training samples of {every.classes[absent].tolist()}: "
-                f"none of them is among the {len(rows.sample)} rows that rules are learnt from. "
-                "Use larger training parts."
+                f"Split {split} leaves no training samples of {absent}: use fewer folds, or "
+                "leave the class out."
             )
-        samples = judged_samples(rows, problem.masses, places)
-        return cls(
-            problem.scaling(rows.sampled[places]),
-            fisher_targets(samples.labels, problem.masses),
-            ones_unless(rows.weights, len(rows.sample))[places],
-            samples,
-            problem.moments.weight,
-        )
-
-    def discriminant(self, evaluation: Any) -> Discriminant:
-        """That of outputs of every row by the regression of all others.
-
-        As on kernel matrices, outputs are measured from the mean target of the others: else those
-        of a large λ would show that mean alone, which lies on the other side of the sample.
-        """
-        known = SingleRows(
-            evaluation, self.features, self.targets, self.weights, self.total_weight
-        )
-        # The kernel weights, which have not seen the test samples, may be held here.
-        left_out = known.leave_one_out(self.samples.groups, from_mean=True)
-        return Discriminant.learn(left_out @ evaluation.loss.rotation, self.samples)
-
-
-# -- ridge regression ------------------------------------------------------------------------
-
-
-def held_out_values_on_features(
-    rows: FeatureRows,
-    normalize: str | None,
-    grid: Grid,
-    groups: Sequence[np.ndarray],
-    tol: float,
-    task: FitTask,
-) -> list[HeldOutValues]:
-    """Predictions of the sample by models without its fold at every point, for each group."""
-    n_splits = rows.plan.n_splits
-    y = np.asarray(rows.sample.y, dtype=np.float64)
-    columns = y.reshape(len(y), -1)
-    found: list[list[SplitOutputs]] = []
-    solutions: list[Solutions] = [{} for _ in groups]
-    tested = [rows.plan.tested(rows.sample.rows, k) for k in range(n_splits)]
-    for k, own in enumerate(tested):
-        if len(own) == 0:
-            raise ValueError(f"Split {k} has no test samples: use fewer folds.")
-        part = task.part(f"split {k + 1}/{n_splits}", len(groups) * grid.size)
-        problem = FeatureProblem.of(training_moments(rows, k), rows.features, normalize)
-        targets = FeatureTargets.of(problem, rows.targets.origin)  # type: ignore[attr-defined]
-        features = problem.scaling(rows.sampled[own])
-        shape = (len(own),) if len(groups) > 1 or y.ndim == 1 else (len(own), columns.shape[1])
-        found.append(
-            [
-                _walk(problem, targets, features, group, grid, shape, tol, part, own_solutions)
-                for group, own_solutions in zip(groups, solutions, strict=True)
-            ]
-        )
-        part.end()
-    values = []
-    for g, group in enumerate(groups):
-        judged = columns[:, group] if len(groups) == 1 and y.ndim > 1 else columns[:, group[0]]
-        counts = rows.counts
-        tests = [
-            TargetedKernels(None, judged[own], None if counts is None else counts[own])  # type: ignore[arg-type]
-            for own in tested
-        ]
-        values.append(HeldOutValues([parts[g] for parts in found], tests))
-    return values
-
-
-def _walk(
-    problem: FeatureProblem,
-    targets: FeatureTargets,
-    features: np.ndarray,
-    group: np.ndarray,
-    grid: Grid,
-    shape: tuple[int, ...],
-    tol: float,
-    task: FitTask,
-    solutions: Solutions,
-) -> SplitOutputs:
-    """Predictions of one group of targets at every point of the grid."""
-    found = SplitOutputs.unsolved(grid.shape, shape)
-    sums = problem.sums(targets.turn(group))
-
-    def visit(point: GridPoint) -> bool:
-        at = point.norm_index, point.reg_index
-        solutions[at] = point.evaluation.weights
-        outputs = matmul(features, point.evaluation.coefficients)
-        values = targets.restored(outputs, group).reshape(shape)
-        return task(found.note(at, grid.at(at), values, point.certificate, point.n_inner_solves))
-
-    ps, regs = grid.values.values()
-    failures = walk_grid(
-        lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol, starts=dict(solutions)
-    )
-    found.record.failures.extend(failures)
-    return found
+        problem = FeatureProblem.of(moments, rows.features, self.estimator.normalize)
+        places = rows.plan.trained(rows.sample.rows, split)
+        features = problem.scaling(rows.sampled[tested])
+        return FeaturePart(FeatureData(rows, problem, places), features)
 
 
 # -- Support vector machines on explicit features: from rows in blocks to fitted attributes -------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Real
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -13,14 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..domains import product_domain
 from ..gating.descent import HeldOutCurve, Judge
-from ..gating.regions import ByRegion, GivenRegions, KernelRegions
+from ..gating.regions import AnyRegions, ByRegion, GivenRegions, KernelRegions, as_regions
 from ..kernels import KernelStack, Views
 from ..kernels.on_demand import RegionalKernels
 from ..kernels.transforms import Chain
 from ..losses.base import Loss
 from ..solvers import Newton
 from ..utils.folds import stratified_folds
-from ..utils.sklearn import Interval, StrOptions
 from ..utils.storable import storable
 from .base import estimator
 from .inputs import Source, TrainingRows, by_blocks
@@ -30,13 +29,18 @@ from .svm_cv import PreparedKernels, outputs_of
 
 
 @estimator()
-class RegionAttributes:
-    """Attributes and methods of estimators with kernel weights for every region.
+class RegionParameters:
+    """Parameters, attributes and methods of estimators with kernel weights for every region.
 
     Parameters
     ----------
-    random_state : int, RandomState or None, default=0
-        Random numbers of the starts of k-means, by which regions are found.
+    regions : int, KernelRegions or GivenRegions, default=3
+        Number of regions, found by k-means on the mean of the normalised kernels, with a sharpness
+        that is chosen by held-out samples. :class:`~manykernels.gating.KernelRegions` has more
+        options, such as ``KernelRegions(4, sharpness=2)``;
+        :class:`~manykernels.gating.GivenRegions` are columns of X that hold shares, a clustering
+        of scikit-learn, or a function of X. In a grid search their parameters are
+        ``regions__sharpness`` and so on.
 
     Attributes
     ----------
@@ -55,84 +59,55 @@ class RegionAttributes:
     ACML 2016.
     """
 
-    random_state: Any = 0
+    regions: AnyRegions = 3
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"random_state": ["random_state"]}
+    weights_: ClassVar[np.ndarray]
+    kernel_names_: ClassVar[list[str]]
+    region_sizes_: ClassVar[np.ndarray]
+    _predictor: ClassVar[KernelPredictor]
 
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; those of the regions are ``regions__<parameter>``."""
+        self.regions = params.pop("regions", self.regions)
+        if any(name.startswith("regions__") for name in params):
+            self.regions = as_regions(self.regions)
+        return super().set_params(**params)  # type: ignore[misc]
 
-# Methods of estimators with regions, which assign them.
+    @by_blocks
+    def memberships(self, X: Any) -> np.ndarray:
+        """Return shares of the rows of X in the regions, (n_rows, n_regions), with sums of one."""
+        check_is_fitted(self)
+        blocks = self._predictor.blocks(self._predictor.source.read(self, X))
+        return np.concatenate([block.row_shares for _, block in blocks])
 
+    def region_weights(self) -> list[dict[str, Any]]:
+        """Return the weight of every kernel in every region, one dict for each.
 
-@by_blocks
-def memberships(self: Any, X: Any) -> np.ndarray:
-    """Shares of the rows of X in the regions, (n_rows, n_regions); each row sums to one."""
-    check_is_fitted(self)
-    predictor: KernelPredictor = self._predictor
-    blocks = predictor.blocks(predictor.source.read(self, X))
-    return np.concatenate([block.row_shares for _, block in blocks])
-
-
-def region_weights(self: Any) -> list[dict[str, Any]]:
-    """The weight of every kernel in every region, one dict for each.
-
-    ``region``, ``size`` (mean share of training samples), ``kernel`` and ``weight``; where
-    classes have weights of their own, ``class``, too.
-    """
-    check_is_fitted(self)
-    several = self.weights_.ndim == 3
-    tables = self.weights_ if several else self.weights_[None]
-    return [
-        {
-            **({"class": self.classes_[k]} if several else {}),
-            "region": region,
-            "size": float(self.region_sizes_[region]),
-            "kernel": name,
-            "weight": float(weight),
-        }
-        for k, table in enumerate(tables)
-        for region, weights in enumerate(table)
-        for name, weight in zip(self.kernel_names_, weights, strict=True)
-    ]
-
-
-@estimator()
-class RegionParameters:
-    """Parameters of estimators that are given their regions.
-
-    Parameters
-    ----------
-    regions : int, KernelRegions, estimator, columns or function, default=3
-        Number of regions, found by k-means on the mean of the normalised kernels; see
-        :class:`~manykernels.gating.KernelRegions`, which has more options. Or a clustering of
-        scikit-learn (shares by ``predict_proba``, or one region by ``predict``), the columns of X
-        that hold shares, a pair (columns, clustering), or a function of X that returns shares;
-        see :class:`~manykernels.gating.GivenRegions`. With several views, the name of the view
-        that holds the shares (kernels then name the others, as in ``RBF().of("audio")``), or any
-        of the above, of all their columns; with precomputed kernels, columns of the table given to
-        :meth:`KernelStack.with_features`.
-    sharpness : float in [0, inf] or "auto", default="auto"
-        If `regions` is a number: logarithm of how many times larger the share of a typical sample
-        is in its own region than in the next. 0 is the same model without regions, inf gives
-        every sample to one region. "auto" chooses among 0, 0.5, 2 and 8 by three folds: the one
-        with the least loss of held-out samples, if that is two standard errors less than
-        without regions, and no more samples are wrong. Otherwise there is one region.
-    random_state : int, RandomState or None, default=0
-        If `regions` is a number: random numbers of the starts of k-means.
-    """
-
-    regions: Any = 3
-    sharpness: float | str = "auto"
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "sharpness": [Interval(Real, 0, None, closed="both"), StrOptions({"auto"})],
-    }
+        ``region``, ``size`` (mean share of training samples), ``kernel`` and ``weight``; with
+        separate weights of classes, ``class``, too.
+        """
+        check_is_fitted(self)
+        several = self.weights_.ndim == 3
+        tables = self.weights_ if several else self.weights_[None]
+        return [
+            {
+                **({"class": self.classes_[k]} if several else {}),  # type: ignore[attr-defined]
+                "region": region,
+                "size": float(self.region_sizes_[region]),
+                "kernel": name,
+                "weight": float(weight),
+            }
+            for k, table in enumerate(tables)
+            for region, weights in enumerate(table)
+            for name, weight in zip(self.kernel_names_, weights, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
 class Regions:
-    """Where the shares of samples come from: `learner`, and the `step` that prepares kernels.
+    """Source of the shares of samples: `learner`, and the `step` that prepares kernels.
 
-    A learner of type GivenRegions is fitted already. `name` is that of the view it looks at.
+    Given regions are fitted already. `name` is that of the view from which they are made.
     """
 
     learner: KernelRegions | GivenRegions
@@ -140,41 +115,32 @@ class Regions:
     name: str | None = None
 
     @classmethod
-    def of(cls, estimator: Any, rows: TrainingRows) -> Regions:
-        """From the parameters regions, sharpness and random_state."""
-        what = estimator.regions
-        if isinstance(what, Integral) and not isinstance(what, bool):
-            if what < 1:
-                raise ValueError(f"regions must be at least 1, got {what}.")
-            return cls.found(int(what), estimator.sharpness, estimator.random_state)
-        if isinstance(what, KernelRegions):
-            return cls(what, ByRegion(what))
-        if what is None or isinstance(what, bool | Real):
-            raise ValueError(
-                "regions must be a number of regions, a clustering, columns of X that hold "
-                f"shares, or a function of X; got {what!r}."
-            )
-        data = rows.data.X
-        name = what if isinstance(data, Views) and isinstance(what, str) else None
-        # All columns of a view that is named are shares.
-        given = clone(what) if isinstance(what, GivenRegions) else GivenRegions(what)
+    def of(cls, estimator: RegionParameters, rows: TrainingRows) -> Regions:
+        """Return the regions of the parameter `regions`."""
+        regions = as_regions(estimator.regions)
+        if isinstance(regions, KernelRegions):
+            regions._validate_params()
+            return cls.found(regions)
+        data, columns = rows.data.X, regions.columns
+        name = columns if isinstance(data, Views) and isinstance(columns, str) else None
+        given = clone(regions)
         if name is not None:
-            given = GivenRegions(slice(None))
+            given.columns = None
         table = region_table(data, name)
         given.fit(table, rows.targets, rows.counts)
         return cls(given, ByRegion(None, given.shares(table)), name)
 
     @classmethod
-    def found(cls, n_regions: int, sharpness: float | str, random_state: Any) -> Regions:
-        """Regions that are found from the kernels."""
-        learner = KernelRegions(n_regions, sharpness=sharpness, random_state=random_state)
+    def found(cls, learner: KernelRegions, **params: Any) -> Regions:
+        """Return regions to be found from the kernels, with some `params` changed."""
+        learner = clone(learner).set_params(**params)
         return cls(learner, ByRegion(learner))
 
     @property
     def n_regions(self) -> int:
-        """How many there are; of regions yet to be found, how many there are at most."""
+        """Number of regions; of regions yet to be found, the largest possible number."""
         if isinstance(self.learner, KernelRegions):
-            return self.learner.n_regions
+            return cast(int, self.learner.n_regions)
         return self.learner.n_regions_
 
     def refuse_unfit(self, learning: WeightLearning, spec: Any) -> None:
@@ -185,7 +151,7 @@ class Regions:
     def kernels(
         self, rows: TrainingRows, sample_weight: np.ndarray | None, solver: Any
     ) -> TrainingKernels:
-        """Kernels of the rows; a constant tells regions apart, so that it changes something."""
+        """Return the kernels of the rows, with constant ones, which distinguish regions."""
         kernels = TrainingKernels.of(rows, sample_weight, shift_invariant=False, solver=solver)
         if isinstance(self.learner, KernelRegions):
             return kernels
@@ -193,9 +159,9 @@ class Regions:
         return replace(kernels, source=source)
 
     def attributes(self, weights: np.ndarray, names: list[str]) -> dict[str, Any]:
-        """Fitted attributes, from learnt weights of one or several losses.
+        """Return the fitted attributes, given learnt weights of one or several losses.
 
-        `names` are those of the kernels before there were regions.
+        `names` are those of the plain kernels, without regions.
         """
         tables = weights.reshape(len(weights), len(self.step.sizes_), -1)
         return {
@@ -207,10 +173,10 @@ class Regions:
 
 
 def region_table(data: Any, name: str | None) -> Any:
-    """The table of checked rows that shares are made from."""
+    """Return the table of checked rows from which shares are made."""
     if isinstance(data, Views):
         chosen = data if name is None else data.take([data.position(name)], axis=1)
-        lacking = [one for one in chosen if not chosen.has(one).all()]
+        lacking = [view for view in chosen if not chosen.has(view).all()]
         if lacking:
             raise ValueError(
                 f"Regions are made from view {lacking[0]!r}, which some samples lack. Name a view "
@@ -288,40 +254,47 @@ class RegionGridParameters:
 
     Parameters
     ----------
-    regions : array-like of int, optional
-        Numbers of regions to try; by default 1, which is plain multiple kernel learning, and 4.
-        They are found by k-means on the mean of the normalised kernels, in every fold from its
-        training part; see :class:`~manykernels.gating.KernelRegions`.
-    sharpnesses : array-like of float in [0, inf], optional
-        How sharp their boundaries may be; by default 2 and 8. See
-        :class:`ConvexLocalizedSVC`. With one region it plays no part: points that differ in
-        nothing else are solved once, and have the same entries in `cv_results_`.
+    regions : list of int or KernelRegions, default=(1, 4)
+        Numbers of regions to try; 1 is plain multiple kernel learning. They are found by k-means
+        on the mean of the normalised kernels, in every fold from its training part. The lists of
+        ``KernelRegions([1, 3], sharpness=[1, 4])`` are all tried; see
+        :class:`~manykernels.gating.KernelRegions`. With one region the sharpness has no effect:
+        points that differ in nothing else are solved once, and have the same entries in
+        `cv_results_`.
 
     Attributes
     ----------
     n_regions_ : int
-        The number of regions that was chosen.
+        Chosen number of regions.
     sharpness_ : float
-        How sharp they are; of one region, the smallest of `sharpnesses`.
+        Chosen sharpness; of one region, the smallest.
     """
 
-    regions: Any = None
-    sharpnesses: Any = None
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"sharpnesses": ["array-like", None]}
+    regions: AnyRegions = DEFAULT_REGIONS
 
 
-def region_values(estimator: Any) -> dict[str, np.ndarray]:
-    """The first axes of the grid, from the parameters regions and sharpnesses."""
-    return {
-        "n_regions": checked_region_numbers(estimator.regions, DEFAULT_REGIONS),
-        "sharpness": checked_sharpnesses(estimator.sharpnesses, DEFAULT_SHARPNESSES),
+def region_grid(estimator: RegionParameters) -> tuple[KernelRegions, dict[str, np.ndarray]]:
+    """Return the regions of an estimator with CV, and the first axes of its grid."""
+    regions = as_regions(estimator.regions)
+    if isinstance(regions, GivenRegions):
+        raise ValueError(
+            f"regions of {type(estimator).__name__} are found from kernels, not given: pass "
+            "numbers of regions, or KernelRegions(...). Or pass GivenRegions(...) to "
+            "ConvexLocalizedSVC or ConvexLocalizedSVR, and search for the rest with GridSearchCV."
+        )
+    sharpness = regions.sharpness if isinstance(regions.sharpness, str) else 0.0
+    clone(regions).set_params(n_regions=1, sharpness=sharpness)._validate_params()
+    return regions, {
+        "n_regions": checked_region_numbers(_listed(regions.n_regions), DEFAULT_REGIONS),
+        "sharpness": checked_sharpnesses(
+            None if isinstance(regions.sharpness, str) else _listed(regions.sharpness),
+            DEFAULT_SHARPNESSES,
+        ),
     }
 
 
-def chosen_regions(estimator: Any, params: dict[str, Any]) -> Regions:
-    """Regions at one point of the grid, to be found from the kernels of all samples."""
-    return Regions.found(params["n_regions"], params["sharpness"], estimator.random_state)
+def _listed(values: Any) -> Any:
+    return [values] if isinstance(values, Real) else values
 
 
 @dataclass(frozen=True)
@@ -332,7 +305,7 @@ class KernelsByRegion:
     """
 
     grid: Grid
-    random_state: Any
+    regions: KernelRegions
 
     def __call__(self, train: Any, test: Any, transform: Chain) -> Iterator[PreparedKernels]:
         stack = transform.fit_transform(train.stack, sample_weight=train.counts)
@@ -343,11 +316,11 @@ class KernelsByRegion:
                 everywhere = tuple((i, k) for k in range(len(sharpnesses)))
                 yield PreparedKernels.centred(stack, block, places=everywhere)
                 continue
-            regions = KernelRegions(int(numbers[i]), random_state=self.random_state)
+            regions = clone(self.regions).set_params(n_regions=int(numbers[i]), sharpness="auto")
             regions.fit_part(stack, train.counts)
             order = np.argsort(sharpnesses)
-            found = by_sharpness(regions, sharpnesses[order].tolist(), stack, block)
-            for k, prepared in zip(order.tolist(), found, strict=True):
+            kernels = by_sharpness(regions, sharpnesses[order].tolist(), stack, block)
+            for k, prepared in zip(order.tolist(), kernels, strict=True):
                 yield replace(prepared, places=((i, k),))
 
 
@@ -358,14 +331,14 @@ def by_sharpness(
     block: Any,
     sample_weight: np.ndarray | None = None,
 ) -> Iterator[PreparedKernels]:
-    """Kernels of fitted regions, centred by means with these weights, for each sharpness."""
+    """Yield kernels of fitted regions for each sharpness, centred by means of these weights."""
     for sharpness in sharpnesses:
         if sharpness == 0.0:
             # All shares are equal: kernels and weights are those without regions.
             yield PreparedKernels.centred(stack, block, sample_weight)
             continue
-        own = regions.with_sharpness(float(sharpness))
-        rows, columns = (np.sqrt(own.shares(part)).T for part in (block, stack))
+        sharp = regions.with_sharpness(float(sharpness))
+        rows, columns = np.sqrt(sharp.shares(block)).T, np.sqrt(sharp.shares(stack)).T
         yield PreparedKernels.centred(
             RegionalKernels(stack, columns, columns),
             RegionalKernels(block, rows, columns),
@@ -404,13 +377,13 @@ class SharpnessChoice:
     sample_weight: np.ndarray | None = None
 
     def of(self, regions: Regions) -> Regions:
-        """The same regions, to be found with the sharpness that was chosen."""
+        """Return the same regions, to be found with the chosen sharpness."""
         learner = regions.learner
         if not isinstance(learner, KernelRegions) or learner.sharpness != "auto":
             return regions
-        best = self._best(learner) if learner.n_regions > 1 else CANDIDATES[0]
-        n_regions = learner.n_regions if best > 0.0 else 1
-        return Regions.found(n_regions, best, learner.random_state)
+        best = self._best(learner) if regions.n_regions > 1 else CANDIDATES[0]
+        n_regions = regions.n_regions if best > 0.0 else 1
+        return Regions.found(learner, n_regions=n_regions, sharpness=best)
 
     def _best(self, learner: KernelRegions) -> float:
         n_rows = len(self.rows)
@@ -419,27 +392,28 @@ class SharpnessChoice:
         if len(folds) < 2:
             # Nothing says that regions are better than none.
             return CANDIDATES[0]
-        every = np.arange(n_rows)
-        parts = [self._outputs(learner, np.delete(every, test), test) for test in folds]
+        indices = np.arange(n_rows)
+        by_fold = [self._outputs(learner, np.delete(indices, test), test) for test in folds]
         samples = np.concatenate(folds)
-        judged = [self.judge(np.vstack(outputs), samples) for outputs in zip(*parts, strict=True)]
+        judged = [
+            self.judge(np.vstack(outputs), samples) for outputs in zip(*by_fold, strict=True)
+        ]
         return CANDIDATES[HeldOutCurve(judged).clearly_best]
 
     def _outputs(
         self, learner: KernelRegions, train: np.ndarray, test: np.ndarray
     ) -> list[np.ndarray]:
-        """Outputs at the samples `test` for every candidate."""
+        """Return outputs at the samples `test` for every candidate."""
         raw, counts = self.kernels.stack, self.rows.counts
         transform = self.kernels.preparation(self.normalize, center=False)
         counts = None if counts is None else counts[train]
         stack = transform.fit_transform(raw[np.ix_(train, train)], sample_weight=counts)
         block = transform.transform(raw[np.ix_(test, train)])
         weights = None if self.sample_weight is None else self.sample_weight[train]
-        found = KernelRegions(learner.n_regions, random_state=learner.random_state)
-        found.fit_part(stack, counts)
+        regions = clone(learner).fit_part(stack, counts)
         return [
             self._outputs_of(prepared, train)
-            for prepared in by_sharpness(found, CANDIDATES, stack, block, weights)
+            for prepared in by_sharpness(regions, CANDIDATES, stack, block, weights)
         ]
 
     def _outputs_of(self, kernels: PreparedKernels, train: np.ndarray) -> np.ndarray:

@@ -2,65 +2,219 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.metrics import check_scoring
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from ..domains import lp_domain
-from ..kernels import KernelStack
-from ..kernels.completion import preparation_with
-from ..kernels.transforms import Chain
-from ..losses.base import ProblemSpec
+from ..domains import Domain, lp_domain
+from ..losses.base import Loss, ProblemSpec
 from ..losses.square import SquareLoss
-from ..scale.features import Approximation
 from ..solvers.path import GridPoint, walk_grid, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import POSITIVE, FitTask, estimator, fits
-from .feature_data import (
-    ApproximationParameters,
-    FeatureRows,
-    Gathering,
-    MomentAttributes,
-    approximation_for,
-    feature_learning,
-    fit_on_features,
-    partial_fit_values,
-    refuse_with_features,
-)
-from .inputs import ridge_rows
+from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
+from .held_out import HeldOutValues, SplitOutputs
+from .inputs import TrainingRows, ridge_rows
 from .kernel_data import (
-    HeldOutValues,
-    RidgeProblem,
-    SplitOutputs,
-    TargetedKernels,
+    KernelData,
+    KernelPart,
+    Learnt,
     TrainingKernels,
-    WeightLearning,
     WeightParameters,
-    groups_of,
-    learn_ridge,
+    preparation_with,
 )
-from .on_features import held_out_values_on_features, learn_ridge_on_features
+from .learning import Point, Task, fit_model, partial_fit_values, target_groups
 from .prediction import TargetRegressor
 from .search import (
-    Choice,
     ChoiceParameters,
     ChosenWeights,
     Grid,
+    Search,
     Split,
-    ValueSplits,
     checked_norms,
     checked_regs,
-    left_out_values,
-    refuse_single_split,
+    chosen_by,
+    outputs_of_splits,
     validation_curve,
 )
+
+
+@dataclass(frozen=True)
+class RidgeTask(Task):
+    """Ridge regression of targets that share kernel weights, or have their own.
+
+    `reg` is None where every point of a grid has its own.
+    """
+
+    reg: float | None = None
+    normalize: str | None = "multiplicative"
+    multi_target: str = "shared"
+
+    classifies: ClassVar[bool] = False
+    class_weight: ClassVar[None] = None
+
+    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        return ridge_rows(estimator, X, y, sample_weight)
+
+    def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
+        group = self._groups(rows.targets)[0]
+        return ProblemSpec(SquareLoss, len(rows), n_kernels, len(group))
+
+    def n_losses(self, targets: Any) -> int:
+        return len(self._groups(targets))
+
+    def _groups(self, targets: np.ndarray) -> list[np.ndarray]:
+        n_targets = 1 if targets.ndim == 1 else targets.shape[1]
+        return target_groups(n_targets, self.multi_target)
+
+    def prepare(self, kernels: TrainingKernels, rows: TrainingRows) -> KernelData:
+        transform, source = preparation_with(kernels.missing, self.normalize), kernels.source
+        attributes = {**rows.attributes, **source.attributes}
+        data = KernelData.of(kernels.samples(rows), transform, source, **attributes)
+        kernels.warn_of_constants(transform)
+        return data
+
+    def losses(self, data: Any, points: Sequence[Point]) -> list[Loss]:
+        targets, groups = data.scaled_targets(), self._groups(data.samples.targets)
+        losses = [
+            data.loss_at(targets.coding(group))(float(point.get("reg", self.reg)))  # type: ignore[arg-type]
+            for group, point in zip(groups, points, strict=True)
+        ]
+        for loss in losses[1:]:
+            # An evaluation whose factor was overwritten by another loss computes it again.
+            loss.workspace = losses[0].workspace
+        return losses
+
+    def rounded(self, data: Any, learnt: Learnt) -> Learnt:
+        residuals = data.residual_sums(learnt.evaluations)
+        return learnt.with_rounding(data.scaled_targets().rounding(residuals))
+
+    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+        targets, samples = data.scaled_targets(), data.samples
+        groups, evaluations = self._groups(samples.targets), learnt.evaluations
+        coefficients = targets.units * np.hstack([one.coefficients for one in evaluations])
+        left_out = [
+            _left_out(data, evaluation, targets.at_samples(group), domain)
+            for evaluation, group, domain in zip(evaluations, groups, domains, strict=True)
+        ]
+        predictions = targets.restored(np.hstack(left_out))
+        weights = learnt.weights if len(groups) > 1 else learnt.weights[0]
+        single = samples.targets.ndim == 1
+        return {
+            **data.attributes,
+            data.coefficients: coefficients[:, 0] if single else coefficients,
+            "intercept_": targets.means,
+            "left_out_predictions_": predictions[:, 0] if single else predictions,
+            "_predictor": data.predictor(weights, coefficients),
+        }
+
+    # -- choice of p and λ -----------------------------------------------------------------
+
+    def search(
+        self, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+    ) -> Search:
+        return Search.of(estimator, X, y, rows, kernels, kernels.samples(rows))
+
+    def part(self, split: Split, missing: str) -> KernelPart:
+        """Return the prepared kernels of a split."""
+        train, test = split.parts()
+        data = KernelData.of(train, preparation_with(missing, self.normalize))
+        return KernelPart.of(data, test)
+
+    def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
+        samples, groups = search.samples, self._groups(search.samples.targets)
+        outputs = outputs_of_splits(search, self, self.outputs, grid, n_losses=len(groups))
+        points: list[Point] = []
+        attributes = []
+        for k, parts in enumerate(zip(*outputs, strict=True)):
+            every, tests = samples, search.tests
+            if len(groups) > 1:
+                every = replace(samples, targets=samples.targets[:, k])
+                tests = [replace(test, targets=test.targets[:, k]) for test in tests]
+            choice, chosen = chosen_by(
+                search.estimator, grid, HeldOutValues(list(parts), tests), search.tested, every
+            )
+            points.append(choice.params)
+            attributes.append(chosen)
+        return points, _joined_attributes(attributes)
+
+    def outputs(
+        self,
+        part: Any,
+        grid: Grid,
+        tol: float,
+        progress: FitTask,
+        starts: list[dict[tuple[int, int], np.ndarray]] | None,
+    ) -> list[SplitOutputs]:
+        """Return predictions for the test samples of a split, for each group of targets."""
+        data, (ps, regs) = part.data, grid.values.values()
+        targets, groups = data.scaled_targets(), self._groups(data.samples.targets)
+        # Targets that are learnt one by one are judged one by one, as lists of numbers.
+        shape = (part.n_test, *(() if len(groups) > 1 else data.samples.targets.shape[1:]))
+        outputs = []
+        for k, group in enumerate(groups):
+            split = SplitOutputs.unsolved(grid.shape, shape)
+            which = {} if len(groups) == 1 else {"target": float(group[0])}
+            known = None if starts is None else starts[k]
+
+            def visit(
+                point: GridPoint,
+                group: np.ndarray = group,
+                split: SplitOutputs = split,
+                which: dict[str, float] = which,
+                known: dict[tuple[int, int], np.ndarray] | None = known,
+            ) -> bool:
+                at, evaluation = (point.norm_index, point.reg_index), point.evaluation
+                if known is not None:
+                    known[at] = evaluation.weights
+                if part.folds is None:
+                    values = part.outputs(evaluation, evaluation.coefficients)
+                else:
+                    response = weight_response(evaluation, lp_domain(float(ps[at[0]])))
+                    values = np.vstack(evaluation.leave_folds_out(part.folds, response))
+                values = targets.restored(values, group).reshape(shape)
+                params = {**which, **grid.at(at)}
+                noted = split.note(at, params, values, point.certificate, point.n_inner_solves)
+                return progress(noted)
+
+            loss_at = data.loss_at(targets.coding(group))
+            begin = None if known is None else dict(known)
+            failures = walk_grid(loss_at, ps, regs, visit, tol=tol, starts=begin)
+            split.record.failures.extend(failures)
+            outputs.append(split)
+        return outputs
+
+    def refuse_with_features(self, estimator: Any) -> None:
+        """Raise if a parameter does not go with explicit features."""
+        refuse_with_features(estimator)
+
+
+def _left_out(data: Any, evaluation: Any, targets: np.ndarray, domain: Domain) -> np.ndarray:
+    """Return outputs of every sample by the regression of the others, (m, n_targets)."""
+    if len(targets) == 1:
+        return np.full(targets.shape, np.nan)
+    leaves_out = data.left_out(evaluation, targets)
+    response = weight_response(leaves_out, domain)
+    outputs: np.ndarray = leaves_out.leave_one_out(data.samples.groups, response=response)
+    return outputs
+
+
+def _joined_attributes(attributes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the attributes of the only choice, or arrays and lists of those of all targets."""
+    first = attributes[0]
+    if len(attributes) == 1:
+        return first
+    every = {name: [chosen[name] for chosen in attributes] for name in first}
+    numbers = ("p_", "reg_", "best_score_", "left_out_score_")
+    arrays = {name: np.array(every[name]) for name in numbers}
+    if "left_out_predictions_" in every:
+        arrays["left_out_predictions_"] = np.column_stack(every["left_out_predictions_"])
+        arrays["test_fold_"] = first["test_fold_"]
+    return {**every, **arrays, "n_splits_": first["n_splits_"]}
 
 
 @storable
@@ -152,30 +306,11 @@ class MKRidge(TargetRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
-        if (approximation := approximation_for(self, X)) is not None:
-            return fit_on_features(self, approximation, X, y, sample_weight)
-        learning = WeightLearning.of(self)
-        rows = ridge_rows(self, X, y, sample_weight)
-        groups = groups_of(rows.targets, self.multi_target)
-        spec = ProblemSpec(SquareLoss, len(rows), rows.data.n_kernels, len(groups[0]))
-        rows = learning.place_kernels(rows, spec)
-        task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
-        kernels = TrainingKernels.of(rows, rows.counts, solver=learning.solver)
-        learnings, regs = [learning] * len(groups), [float(self.reg)] * len(groups)
-        fitted = learn_ridge(rows, kernels, self.normalize, groups, learnings, regs, task)
-        return self._keep(task, fitted)
+        return fit_model(self, self._task, X, y, sample_weight)
 
-    def _gathering(self, approximation: Approximation) -> Gathering:
-        refuse_with_features(self)
-        feature_learning(WeightLearning.of(self))
-        return Gathering(self, approximation, False)
-
-    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
-        learning = WeightLearning.of(self)
-        groups = groups_of(np.asarray(rows.sample.y), self.multi_target)
-        task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
-        learnings, regs = [learning] * len(groups), [float(self.reg)] * len(groups)
-        return task, learn_ridge_on_features(rows, self.normalize, groups, learnings, regs, task)
+    @property
+    def _task(self) -> RidgeTask:
+        return RidgeTask(float(self.reg), self.normalize, self.multi_target)
 
 
 # -- MKRidgeCV: norm and regularisation of a ridge regression, chosen along a path of solutions ---
@@ -262,87 +397,15 @@ class MKRidgeCV(TargetRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
-        if (approximation := approximation_for(self, X)) is not None:
-            return fit_on_features(self, approximation, X, y, sample_weight)
-        grid = Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
-        rows = ridge_rows(self, X, y, sample_weight)
-        groups = groups_of(rows.targets, self.multi_target)
-        kernels = TrainingKernels.of(rows, rows.counts)
-        samples = kernels.targeted(rows)
-        splits = ValueSplits(self, rows, kernels.source, samples).of(y)
-        refuse_single_split(self, len(splits))
-        task = FitTask.begin(self, X, y, len(splits) + 1)
-        scorer = check_scoring(self, scoring=self.scoring)
-        held_out = self._held_out(splits, grid, groups, task)
-        choices = [
-            Choice.of(self, grid, values.judged_by(scorer), values.records) for values in held_out
-        ]
-        learnings = [WeightLearning.at(self, choice.params["p"]) for choice in choices]
-        regs = [choice.params["reg"] for choice in choices]
-        final = task.subtask("final fit", sum(one.max_iter + 1 for one in learnings))
-        fitted = learn_ridge(rows, kernels, self.normalize, groups, learnings, regs, final)
-        final.end()
-        tested = [split.tested for split in splits]
-        attributes = _with_left_out(choices, held_out, tested, samples, groups, scorer)
-        return self._keep(task, fitted, attributes)
+        return fit_model(self, self._task, X, y, sample_weight, self._grid)
 
-    def _gathering(self, approximation: Approximation) -> Gathering:
-        refuse_with_features(self)
-        return Gathering(self, approximation, False, cv=self.cv)
+    @property
+    def _task(self) -> RidgeTask:
+        return RidgeTask(None, self.normalize, self.multi_target)
 
-    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
-        grid = Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
-        groups = groups_of(np.asarray(rows.sample.y), self.multi_target)
-        refuse_single_split(self, rows.plan.n_splits)
-        task = FitTask.begin(self, X, y, rows.plan.n_splits + 1)
-        held_out = held_out_values_on_features(rows, self.normalize, grid, groups, self.tol, task)
-        scorer = check_scoring(self, scoring=self.scoring)
-        choices = [
-            Choice.of(self, grid, values.judged_by(scorer), values.records) for values in held_out
-        ]
-        learnings = [WeightLearning.at(self, choice.params["p"]) for choice in choices]
-        regs = [choice.params["reg"] for choice in choices]
-        final = task.subtask("final fit", sum(one.max_iter + 1 for one in learnings))
-        fitted = learn_ridge_on_features(rows, self.normalize, groups, learnings, regs, final)
-        final.end()
-        y = np.asarray(rows.sample.y, dtype=np.float64)
-        samples = TargetedKernels(None, y, rows.counts, rows.groups)  # type: ignore[arg-type]
-        tested = [rows.plan.tested(rows.sample.rows, k) for k in range(rows.plan.n_splits)]
-        attributes = _with_left_out(choices, held_out, tested, samples, groups, scorer)
-        return task, {**fitted, **attributes}
-
-    def _held_out(
-        self,
-        splits: list[Split],
-        grid: Grid,
-        groups: list[np.ndarray],
-        task: FitTask,
-    ) -> list[HeldOutValues]:
-        """Predictions of the test samples of all splits at every point, for each group."""
-        n_splits = len(splits)
-        # The kernels of a single split are not copied to another process.
-        parallel = Parallel(n_jobs=None if n_splits == 1 else self.n_jobs)
-        found = parallel(
-            delayed(_values_of_split)(
-                split,
-                preparation_with(self.missing, self.normalize),
-                grid,
-                groups,
-                self.tol,
-                task.part(f"split {k + 1}/{n_splits}", len(groups) * grid.size),
-            )
-            for k, split in enumerate(splits)
-        )
-        tests = [split.judged for split in splits]
-        if len(groups) == 1:
-            return [HeldOutValues([parts[0] for parts in found], tests)]
-        return [
-            HeldOutValues(
-                [parts[k] for parts in found],
-                [replace(test, targets=test.targets[:, k]) for test in tests],
-            )
-            for k in range(len(groups))
-        ]
+    @property
+    def _grid(self) -> Grid:
+        return Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
 
     def validation_curve(self) -> np.ndarray:
         """Mean scores of the grid, one row per p and one column per λ, (n_ps, n_regs).
@@ -355,107 +418,3 @@ class MKRidgeCV(TargetRegressor):
         n_ps = len(np.unique(self.cv_results_[0]["param_p"]))
         means = [table["mean_test_score"] for table in self.cv_results_]
         return np.reshape(means, (len(means), n_ps, -1))
-
-
-def _with_left_out(
-    choices: list[Choice],
-    held_out: list[HeldOutValues],
-    tested: Sequence[np.ndarray | None],
-    samples: TargetedKernels,
-    groups: list[np.ndarray],
-    scorer: Callable[..., float],
-) -> dict[str, Any]:
-    """Attributes of all choices, and what was predicted for held-out rows."""
-    parts = []
-    for choice, values, of_group in zip(
-        choices, held_out, _of_groups(samples, groups), strict=True
-    ):
-        left_out = left_out_values(values, choice, tested, of_group, scorer)
-        score = {"left_out_score_": choice.attributes["best_score_"]}
-        parts.append({**choice.attributes, **score, **left_out})
-    return _of_all(parts)
-
-
-def _of_groups(samples: TargetedKernels, groups: list[np.ndarray]) -> list[TargetedKernels]:
-    """The samples with the targets of each group."""
-    if len(groups) == 1:
-        return [samples]
-    return [replace(samples, targets=samples.targets[:, k]) for k in range(len(groups))]
-
-
-def _of_all(choices: list[dict[str, Any]]) -> dict[str, Any]:
-    """Attributes of the only choice, or arrays and lists of those of every target."""
-    first = choices[0]
-    if len(choices) == 1:
-        return first
-    every = {name: [choice[name] for choice in choices] for name in first}
-    numbers = ("p_", "reg_", "best_score_", "left_out_score_")
-    arrays = {name: np.array(every[name]) for name in numbers}
-    if "left_out_predictions_" in every:
-        arrays["left_out_predictions_"] = np.column_stack(every["left_out_predictions_"])
-        arrays["test_fold_"] = first["test_fold_"]
-    return {**every, **arrays, "n_splits_": first["n_splits_"]}
-
-
-def _values_of_split(
-    split: Split,
-    transform: Chain,
-    grid: Grid,
-    groups: Sequence[np.ndarray],
-    tol: float,
-    task: FitTask,
-) -> list[SplitOutputs]:
-    """Fit the models of the grid, and predict the test samples, for each group of targets.
-
-    These are samples of their own, or a list of folds of the training samples, each of which is
-    left out in closed form (:mod:`manykernels.losses.left_out`).
-    """
-    train, test = split.parts()
-    problem = RidgeProblem.of(train, transform)
-    outputs: Callable[[GridPoint], np.ndarray]
-    if isinstance(test, TargetedKernels):
-        outputs = partial(_outputs_of_others, block=transform.transform(test.stack))
-    else:
-        outputs = partial(_outputs_left_out, folds=test, ps=grid.values["p"])
-    # Targets that are learnt one by one are judged one by one, as lists of numbers.
-    width = () if len(groups) > 1 else train.targets.shape[1:]
-    shape = (len(test) if isinstance(test, TargetedKernels) else sum(map(len, test)), *width)
-    found = [_walk(problem, group, grid, shape, outputs, tol, task) for group in groups]
-    task.end()
-    return found
-
-
-def _outputs_of_others(point: GridPoint, block: KernelStack) -> np.ndarray:
-    """Outputs of samples that have no part in training, given their kernels with it."""
-    return block.apply_combined(point.evaluation.weights, point.evaluation.coefficients)
-
-
-def _outputs_left_out(point: GridPoint, folds: list[np.ndarray], ps: np.ndarray) -> np.ndarray:
-    """Outputs of training samples by models without their fold, fold after fold."""
-    response = weight_response(point.evaluation, lp_domain(float(ps[point.norm_index])))
-    return np.vstack(point.evaluation.leave_folds_out(folds, response))
-
-
-def _walk(
-    problem: RidgeProblem,
-    group: np.ndarray,
-    grid: Grid,
-    shape: tuple[int, ...],
-    outputs: Callable[[GridPoint], np.ndarray],
-    tol: float,
-    task: FitTask,
-) -> SplitOutputs:
-    """Predictions of one group of targets at every point of the grid."""
-    found = SplitOutputs.unsolved(grid.shape, shape)
-    which = {} if len(group) == len(problem.targets.means) else {"target": float(group[0])}
-
-    def visit(point: GridPoint) -> bool:
-        at = point.norm_index, point.reg_index
-        values = problem.targets.restored(outputs(point), group).reshape(shape)
-        params = {**which, **grid.at(at)}
-        return task(found.note(at, params, values, point.certificate, point.n_inner_solves))
-
-    ps, regs = grid.values.values()
-    failures = walk_grid(partial(problem.loss, group=group), ps, regs, visit, tol=tol)
-    found.record.failures.extend(failures)
-    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,19 +15,19 @@ from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from ..discriminant.decision import N_FOLDS
-from ..discriminant.problem import LabelledKernels
-from ..gating.descent import HeldOutLosses
+from ..kernels.samples import Samples
 from ..kernels.tables import check_numbers
 from ..solvers.path import GridRecord, solved_in_all
-from ..utils.folds import HeldOutValueLosses, about_repeats, score_of
+from ..utils.folds import about_repeats
 from ..utils.sklearn import warn_caller
 from .base import FitTask, estimator
+from .held_out import HeldOut, HeldOutDecisions, HeldOutValues, SplitOutputs
 from .inputs import Source, TrainingRows, block_while_fitting, matched_by_label
-from .kernel_data import HeldOutValues, SplitOutputs, TargetedKernels, TrainingKernels, by_row
-from .prediction import HeldOutDecisionLosses, HeldOutDecisions
+from .kernel_data import TrainingKernels
 
 #: p by default: the fewest kernels, the plain sum, and two between. On ten data sets MKFDACV was
 #: as accurate as with the twelve of Yan et al. (2012) and ten λ, in 0.37 of the time.
@@ -104,7 +103,7 @@ def checked_non_negative(given: Any, default: ArrayLike, name: str) -> np.ndarra
 
 def checked_gate_penalties(given: Any) -> np.ndarray:
     """Penalties on a gate; with infinity it is constant."""
-    return _checked_values(given, DEFAULT_GATE_PENALTIES, "penalties", 0.0, "at least 0")
+    return _checked_values(given, DEFAULT_GATE_PENALTIES, "penalty", 0.0, "at least 0")
 
 
 def checked_region_numbers(given: Any, default: ArrayLike) -> np.ndarray:
@@ -112,12 +111,9 @@ def checked_region_numbers(given: Any, default: ArrayLike) -> np.ndarray:
     values = np.asarray(default if given is None else given, dtype=object)
     if values.ndim != 1 or len(values) == 0 or not all(map(_is_region_number, values)):
         raise ValueError(
-            "regions must be a non-empty list of whole numbers, each at least 1; got "
-            f"{given!r}. Regions that are found in another way, by a clustering or columns of X, "
-            "are not chosen here: pass them to ConvexLocalizedSVC or ConvexLocalizedSVR, and "
-            "search for the rest with GridSearchCV."
+            f"n_regions must be a non-empty list of whole numbers, each at least 1; got {given!r}."
         )
-    return _refused_equal(values.astype(np.intp), given, "regions")
+    return _refused_equal(values.astype(np.intp), given, "n_regions")
 
 
 def _is_region_number(value: Any) -> bool:
@@ -126,7 +122,7 @@ def _is_region_number(value: Any) -> bool:
 
 def checked_sharpnesses(given: Any, default: ArrayLike) -> np.ndarray:
     """How sharp the boundaries of regions may be; infinity gives each sample to one region."""
-    return _checked_values(given, default, "sharpnesses", 0.0, "at least 0")
+    return _checked_values(given, default, "sharpness", 0.0, "at least 0")
 
 
 def _checked_finite(
@@ -235,19 +231,19 @@ _DEFAULT_FOLDS = 5
 class Split:
     """One split, whose kernels are not cut yet.
 
-    `test` are positions in `samples`, or the samples of a validation set, or a list of folds.
+    `test` are positions in `samples`, or the samples of a validation set, or a list of folds of
+    all samples, which are left out in closed form.
     """
 
-    samples: Any
+    samples: Samples
     train: np.ndarray | None
     test: Any
 
-    def parts(self) -> tuple[Any, Any]:
-        """Training part and test part."""
+    def parts(self) -> tuple[Samples, Any]:
+        """Return the training samples, and the test samples or folds."""
         if self.train is None:
             return self.samples, self.test
-        parts: tuple[Any, Any] = self.samples.split(self.train, self.test)
-        return parts
+        return self.samples.split(self.train, self.test)
 
     @property
     def tested(self) -> np.ndarray | None:
@@ -257,41 +253,30 @@ class Split:
         return None if self.train is None else np.asarray(self.test)
 
     @property
-    def judged(self) -> Any:
-        """Targets and counts of the test samples, fold after fold; their kernels are not cut."""
-        if isinstance(self.test, list):
-            return self.samples.of(np.concatenate(self.test))
-        return self.test if self.train is None else self.samples.of(self.test)
+    def test_samples(self) -> Samples:
+        """Test samples, fold after fold, with the kernels of all samples."""
+        samples: Samples = self.test
+        return samples if self.tested is None else self.samples.take(self.tested)
 
 
 @dataclass(frozen=True)
-class Splits(ABC):
+class Splits:
     """Training and test parts, cut from kernels that are computed once for all rows.
 
-    `estimator` has the parameter ``cv``; `source` gives the kernels of a validation set. The
-    samples are :class:`~manykernels.discriminant.LabelledKernels` or :class:`TargetedKernels`.
+    `estimator` has the parameter ``cv``; `source` gives the kernels of a validation set.
     """
 
     estimator: Any
     rows: TrainingRows
     source: Source
-    samples: Any
-
-    #: Whether scikit-learn's splitters are to keep the classes in equal parts.
-    stratified: ClassVar[bool]
-    #: What the targets of a validation set are called.
-    word: ClassVar[str]
+    samples: Samples
 
     def of(self, y: Any) -> list[Split]:
-        """All splits; `y` has the targets of all rows of X.
+        """Return all splits; `y` has the targets of all rows of X.
 
         The test part of ``cv="closed-form"`` is a list of folds of the training part.
         """
         return list(self._each(np.asarray(y)))
-
-    def parts(self, y: Any) -> list[tuple[Any, Any]]:
-        """Training part and test part of all splits, their kernels cut."""
-        return [split.parts() for split in self.of(y)]
 
     def _each(self, y: np.ndarray) -> Iterator[Split]:
         cv, samples = self.estimator.cv, self.samples
@@ -303,7 +288,7 @@ class Splits(ABC):
         elif is_validation_set(cv):
             yield Split(samples, None, self._validation_part(cv))
         else:
-            splitter = check_cv(cv, y, classifier=self.stratified)
+            splitter = check_cv(cv, y, classifier=samples.classes is not None)
             for k, split in enumerate(self._drawn(splitter, y)):
                 numbers = self.rows.numbers
                 train, test = (rows_of_part(part, len(y), numbers, k) for part in split)
@@ -322,153 +307,85 @@ class Splits(ABC):
             ) from error
 
     def _folds(self, n_folds: int) -> list[np.ndarray]:
-        """Folds that hold whole groups of rows."""
+        """Divide the rows into folds of whole groups."""
         if n_folds < 2:
             raise ValueError(f"cv={n_folds}: at least 2 folds are needed.")
-        folds: list[np.ndarray] = self.samples.folds(n_folds)
-        if self.estimator.verbose and (told := about_repeats(self.rows.groups)):
-            print(f"[{type(self.estimator).__name__}] {told}")
+        folds = self.samples.folds(n_folds)
+        if self.estimator.verbose and (message := about_repeats(self.rows.groups)):
+            print(f"[{type(self.estimator).__name__}] {message}")
         if len(folds) < 2:
             name, way_out = type(self.estimator).__name__, "Pass a validation set as cv."
             if name.endswith("CV"):
                 way_out = (
                     "Choose its parameters yourself, with the estimator without CV in its name."
                 )
+            lacking = "there are no" if self.samples.classes is None else "no class has"
             raise ValueError(
-                f"{name} cannot be judged by folds: {self._too_few} "
-                f"(n_samples = {len(self.rows)}). {way_out}"
+                f"{name} cannot be judged by folds: {lacking} two samples that are not repeats of "
+                f"each other (n_samples = {len(self.rows)}). {way_out}"
             )
         return folds
 
-    #: Why there may be less than two folds.
-    _too_few: ClassVar[str]
-
     def _checked(self, train: np.ndarray, test: np.ndarray, split: int) -> Split:
-        self._refuse_training(train, split)
+        """Return the split; raise if nothing can be learnt or tested."""
+        classes = self.samples.classes
+        if classes is not None:
+            left = np.bincount(self.samples.labels[train], minlength=len(classes))
+            if (left == 0).any():
+                raise ValueError(
+                    f"Split {split} leaves no training samples of {classes[left == 0].tolist()}: "
+                    "use fewer folds, or stratified ones (cv=int)."
+                )
+        elif len(train) < 2:  # kernels of a single sample have no variance
+            raise ValueError(
+                f"Split {split} leaves {len(train)} training samples: at least 2 are needed."
+            )
         if len(test) == 0:
             raise ValueError(f"Split {split} has no test samples.")
         return Split(self.samples, train, test)
 
-    @abstractmethod
-    def _refuse_training(self, train: np.ndarray, split: int) -> None:
-        """Raise if a model cannot be learnt from these training samples."""
-
-    def _validation_part(self, pair: tuple[Any, ...]) -> Any:
+    def _validation_part(self, pair: tuple[Any, ...]) -> Samples:
         if len(pair) != 2:
             raise ValueError(
                 f"cv is a tuple of {len(pair)}: a validation set is a pair (X_val, y_val); "
                 "several splits are a list of pairs (train, test)."
             )
         X_val, y_val, _ = matched_by_label(self.estimator, *pair)
-        y_val = np.asarray(y_val)
-        self._refuse_targets(y_val)
+        targets = self._validation_targets(np.asarray(y_val))
         block = block_while_fitting(self.source, self.estimator, self.rows.data, X_val)
-        if len(block) != len(y_val) or not len(y_val):
+        if len(block) != len(targets) or not len(targets):
+            word = "values" if self.samples.classes is None else "labels"
             raise ValueError(
-                f"The validation set has {len(block)} rows and {len(y_val)} {self.word}: one is "
+                f"The validation set has {len(block)} rows and {len(targets)} {word}: one is "
                 "needed per row, and at least one row."
             )
-        return self._targeted(block, y_val)
+        return Samples(block, targets, self.samples.classes)
 
-    @abstractmethod
-    def _refuse_targets(self, y_val: np.ndarray) -> None:
-        """Raise if these cannot be the targets of a validation set."""
-
-    @abstractmethod
-    def _targeted(self, block: Any, y_val: np.ndarray) -> Any:
-        """Samples of a validation set."""
-
-
-class LabelSplits(Splits):
-    """Splits of samples with class labels, of which every class must be left in training."""
-
-    samples: LabelledKernels
-
-    stratified = True
-    word = "labels"
-    _too_few = "no class has two samples that are not repeats of each other"
-
-    def _refuse_training(self, train: np.ndarray, split: int) -> None:
-        samples = self.samples
-        left = np.bincount(samples.labels[train], minlength=len(samples.classes))
-        if (left == 0).any():
-            raise ValueError(
-                f"Split {split} leaves no training samples of "
-                f"{samples.classes[left == 0].tolist()}: use fewer folds, or stratified ones "
-                "(cv=int)."
-            )
-
-    def _refuse_targets(self, y_val: np.ndarray) -> None:
-        if y_val.ndim != 1:
-            raise ValueError(
-                f"The labels of the validation set have shape {y_val.shape}, those of training "
-                "are one per sample."
-            )
-        unseen = np.setdiff1d(y_val, self.samples.classes)
-        if len(unseen):
-            raise ValueError(
-                f"The validation set has classes that training has not: {unseen.tolist()}. "
-                "Leave these samples out, or put some of each class into training."
-            )
-
-    def _targeted(self, block: Any, y_val: np.ndarray) -> LabelledKernels:
-        classes = self.samples.classes
-        return LabelledKernels(block, np.searchsorted(classes, y_val), classes)
-
-
-class ValueSplits(Splits):
-    """Splits of samples with numbers to be predicted."""
-
-    samples: TargetedKernels
-
-    stratified = False
-    word = "values"
-    _too_few = "there are no two samples that are not repeats of each other"
-
-    def _refuse_training(self, train: np.ndarray, split: int) -> None:
-        # Of a single sample kernels have no variance.
-        if len(train) < 2:
-            raise ValueError(
-                f"Split {split} leaves {len(train)} training samples: at least 2 are needed."
-            )
-
-    def _refuse_targets(self, y_val: np.ndarray) -> None:
-        shape = self.samples.targets.shape[1:]
-        if y_val.ndim == 0 or y_val.shape[1:] != shape:
+    def _validation_targets(self, y_val: np.ndarray) -> np.ndarray:
+        """Return the targets of a validation set, coded as those of training."""
+        classes, trained = self.samples.classes, self.samples.targets
+        if classes is not None:
+            if y_val.ndim != 1:
+                raise ValueError(
+                    f"The labels of the validation set have shape {y_val.shape}, those of "
+                    "training are one per sample."
+                )
+            unseen = np.setdiff1d(y_val, classes)
+            if len(unseen):
+                raise ValueError(
+                    f"The validation set has classes that training has not: {unseen.tolist()}. "
+                    "Leave these samples out, or put some of each class into training."
+                )
+            return np.searchsorted(classes, y_val)
+        if y_val.ndim == 0 or y_val.shape[1:] != trained.shape[1:]:
             raise ValueError(
                 f"The values of the validation set have shape {y_val.shape}, those of training "
-                f"{self.samples.targets.shape}."
+                f"{trained.shape}."
             )
         check_numbers(y_val, "y_val")
         if not np.isfinite(y_val.astype(np.float64)).all():
             raise ValueError("The values of the validation set contain NaN or infinity.")
-
-    def _targeted(self, block: Any, y_val: np.ndarray) -> TargetedKernels:
-        return TargetedKernels(block, y_val.astype(np.float64))
-
-
-def left_out_attributes(
-    name: str,
-    tested: Sequence[np.ndarray | None],
-    parts: list[np.ndarray],
-    n_rows: int,
-    score: Callable[[np.ndarray, np.ndarray], float],
-) -> dict[str, Any]:
-    """Fitted attributes of a search: held-out values by row under `name`, their split and score.
-
-    ``parts[k]`` are values of the rows ``tested[k]`` of a split; `score` is that of values at some
-    rows. Nothing of it if a validation set was tested.
-    """
-    values = by_row(tested, parts, n_rows)
-    if values is None:
-        return {}
-    answers, split_of_row = values
-    rows = np.flatnonzero(split_of_row >= 0)
-    return {
-        name: answers,
-        "test_fold_": split_of_row,
-        "left_out_score_": score(answers[rows], rows),
-    }
+        return y_val.astype(np.float64)
 
 
 def rows_of_part(part: Any, n_rows: int, kept: np.ndarray, split: int) -> np.ndarray:
@@ -623,25 +540,25 @@ class Choice:
         cls,
         estimator: Any,
         grid: Grid,
-        scores: np.ndarray,
-        records: Sequence[GridRecord],
-        second: Callable[[tuple[int, ...]], float] | None = None,
-        judged: Callable[[tuple[int, ...]], HeldOutLosses] | None = None,
+        held_out: HeldOut,
+        scorer: Callable[..., float],
     ) -> Choice:
-        """By scores (n_splits, …) of all points; of equals, that with the smallest `second`.
+        """Return the point with the best mean score.
 
-        The estimator has the :class:`ChoiceParameters`. Without `second`, the simplest of equals
-        is chosen. Of points with gates or regions and no lower score, the one with the least loss
-        of held-out samples, which `judged` tells, is chosen if it is clearly less than without.
+        The estimator has the :class:`ChoiceParameters`. Of points with equal scores, the loss
+        decides or, for regressors, the simplest is chosen. Of points with gates or regions and no
+        lower score, the one with the least loss of held-out samples is chosen if it is clearly
+        less than without.
         """
+        scores, records = held_out.scores(scorer), held_out.records
         refuse_unsolved(records, estimator.tol)
         refuse_undefined(estimator.scoring, scores.mean(axis=0), solved_in_all(records))
         one_error = bool(estimator.one_standard_error)
-        chosen = _chosen(grid, scores, second, judged, one_error)
+        chosen = _chosen(grid, scores, held_out, one_error)
         positions = [chosen]
         if len(scores) > 1:
             positions = [
-                _chosen(grid, np.delete(scores, k, axis=0), second, judged, one_error)
+                _chosen(grid, np.delete(scores, k, axis=0), held_out, one_error)
                 for k in range(len(scores))
             ]
         params = grid.at(chosen)
@@ -665,22 +582,19 @@ def refuse_single_split(estimator: Any, n_splits: int) -> None:
 
 
 def _chosen(
-    grid: Grid,
-    scores: np.ndarray,
-    second: Callable[[tuple[int, ...]], float] | None,
-    judged: Callable[[tuple[int, ...]], HeldOutLosses] | None,
-    one_standard_error: bool,
+    grid: Grid, scores: np.ndarray, held_out: HeldOut, one_standard_error: bool
 ) -> tuple[int, ...]:
-    """The best point by the scores of some splits, see :meth:`Choice.of`."""
+    """Return the best point by the scores of some splits, see :meth:`Choice.of`."""
     mean, plain = scores.mean(axis=0), _plain(grid)
-    if judged is not None and np.isfinite(mean[plain]).any():
-        chosen = _best(grid, np.where(plain, mean, np.nan), second)
+    if np.isfinite(mean[plain]).any():
+        chosen = _best(grid, np.where(plain, mean, np.nan), held_out)
         rivals = _positions(~plain & (mean >= mean[chosen]))
         if rivals:
-            best = min(rivals, key=lambda at: judged(at).loss)
-            chosen = best if judged(best).clearly_better(judged(chosen)) else chosen
+            best = min(rivals, key=lambda at: held_out.losses_at(at).loss)
+            if held_out.losses_at(best).clearly_better(held_out.losses_at(chosen)):
+                chosen = best
     else:
-        chosen = _best(grid, mean, second)
+        chosen = _best(grid, mean, held_out)
     if one_standard_error:
         # A single split has no standard error.
         error = float(np.nan_to_num(standard_errors(scores)[chosen]))
@@ -688,15 +602,13 @@ def _chosen(
     return chosen
 
 
-def _best(
-    grid: Grid, mean: np.ndarray, second: Callable[[tuple[int, ...]], float] | None
-) -> tuple[int, ...]:
-    """The point with the highest score; of equals, that with the smallest `second`."""
+def _best(grid: Grid, mean: np.ndarray, held_out: HeldOut) -> tuple[int, ...]:
+    """Return the point with the highest score; of equal scores, the least loss or simplest."""
     equals = _positions(mean == np.nanmax(mean))
-    if len(equals) == 1 or second is None:
+    if len(equals) == 1 or not held_out.loss_breaks_ties:
         return _simplest(grid, equals)
     fewest = _with_fewest_regions(grid, equals)
-    costs = {at: second(at) for at in fewest}
+    costs = {at: held_out.losses_at(at).loss for at in fewest}
     return _simplest(grid, [at for at in fewest if costs[at] == min(costs.values())])
 
 
@@ -730,122 +642,133 @@ def _simplest(grid: Grid, positions: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Search:
-    """What the machines of a grid are learnt from and judged by; `samples` are all of them.
+    """Splits on which the models of a grid are learnt and judged; `samples` are all samples.
 
     The `task` has a part for every split, and one for the fit to all samples.
     """
 
     estimator: Any
-    samples: Any
+    samples: Samples
     splits: list[Split]
     task: FitTask
 
     @classmethod
-    def begun(cls, estimator: Any, X: Any, y: Any, samples: Any, splits: list[Split]) -> Self:
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        rows: TrainingRows,
+        kernels: TrainingKernels,
+        samples: Samples | None = None,
+        n_passes: int = 1,
+    ) -> Self:
+        """Divide the rows, and begin the task of the fit, with `n_passes` over the splits."""
+        if samples is None:
+            # Machines weight the classes of every training part by themselves.
+            samples = replace(kernels.samples(rows), weights=rows.counts)
+        splits = Splits(estimator, rows, kernels.source, samples).of(y)
         refuse_single_split(estimator, len(splits))
-        task = FitTask.begin(estimator, X, y, len(splits) + 1)
+        task = FitTask.begin(estimator, X, y, n_passes * len(splits) + 1)
         return cls(estimator, samples, splits, task)
 
-    @property
-    def _judged(self) -> list[Any]:
-        return [split.judged for split in self.splits]
+    #: Whether splits are solved one after the other, each from the last one.
+    one_by_one: ClassVar[bool] = False
+
+    def part(self, task: Any, split: Split) -> Any:
+        """Return the prepared kernels of a split, as the task prepares them."""
+        return task.part(split, self.estimator.missing)
 
     @property
-    def _tested(self) -> list[np.ndarray | None]:
-        """Rows that each split tests."""
+    def tests(self) -> list[Samples]:
+        """Test samples of every split."""
+        return [split.test_samples for split in self.splits]
+
+    @property
+    def tested(self) -> list[np.ndarray | None]:
+        """Rows that every split tests; None for a validation set."""
         return [split.tested for split in self.splits]
 
-    @property
-    def _scorer(self) -> Any:
-        return check_scoring(self.estimator, scoring=self.estimator.scoring)
-
-
-class ClassSearch(Search):
-    """The search of a classifier, by decision values."""
-
-    @classmethod
-    def of(
-        cls, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
-    ) -> Self:
-        # The weights of classes are those of each training part.
-        samples = LabelledKernels(
-            kernels.stack, rows.labels, rows.classes, rows.counts, rows.counts, rows.groups
-        )
-        splits = LabelSplits(estimator, rows, kernels.source, samples).of(y)
-        return cls.begun(estimator, X, y, samples, splits)
-
     def choose(self, grid: Grid, outputs: list[SplitOutputs]) -> tuple[Choice, dict[str, Any]]:
-        """The best point, of equal ones that with the smallest log loss; fitted attributes."""
-        held_out = HeldOutDecisions(outputs, self._judged, self.samples.frequencies)
-        scores = held_out.judged_by(self._scorer)
-        second = held_out.mean_log_loss
-        choice = Choice.of(
-            self.estimator, grid, scores, held_out.records, second, held_out.judged_at
-        )
-        calibration = held_out.calibration(choice.position)
-        decisions = [part.outputs[at] for part, at in zip(outputs, choice.positions, strict=True)]
-        decisions = [part[:, 0] if part.shape[1] == 1 else part for part in decisions]
-        samples = self.samples
-
-        def score(decisions: np.ndarray, rows: np.ndarray) -> float:
-            logs = partial(calibration.log_probabilities, decisions)
-            known = HeldOutDecisionLosses(samples.classes, decisions, logs)
-            truth = samples.classes[samples.labels[rows]]
-            return score_of((known, truth, _part(samples.counts, rows)), self._scorer)
-
-        return choice, {
-            "left_out_score_": choice.attributes["best_score_"],
-            **choice.attributes,
-            **left_out_attributes(
-                "left_out_decisions_", self._tested, decisions, len(samples.labels), score
-            ),
-            "calibration_": calibration,
-        }
+        """Return the best point by decision values or values, and fitted attributes."""
+        tests = self.tests
+        held_out: HeldOut
+        if self.samples.classes is None:
+            values = [replace(part, outputs=part.outputs[..., 0]) for part in outputs]
+            held_out = HeldOutValues(values, tests)
+        else:
+            held_out = HeldOutDecisions(outputs, tests, self.samples.frequencies)
+        choice, attributes = chosen_by(self.estimator, grid, held_out, self.tested, self.samples)
+        if isinstance(held_out, HeldOutDecisions):
+            attributes["calibration_"] = held_out.calibration(choice.position)
+        return choice, attributes
 
 
-class ValueSearch(Search):
-    """The search of a regression with one target."""
-
-    @classmethod
-    def of(
-        cls, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
-    ) -> Self:
-        samples = kernels.targeted(rows)
-        splits = ValueSplits(estimator, rows, kernels.source, samples).of(y)
-        return cls.begun(estimator, X, y, samples, splits)
-
-    def choose(self, grid: Grid, outputs: list[SplitOutputs]) -> tuple[Choice, dict[str, Any]]:
-        """The best point, of equal ones the simplest; fitted attributes."""
-        values = [replace(part, outputs=part.outputs[..., 0]) for part in outputs]
-        held_out = HeldOutValues(values, self._judged)
-        scores = held_out.judged_by(self._scorer)
-        judged = held_out.judged_at
-        choice = Choice.of(self.estimator, grid, scores, held_out.records, judged=judged)
-        return choice, {
-            "left_out_score_": choice.attributes["best_score_"],
-            **choice.attributes,
-            **left_out_values(held_out, choice, self._tested, self.samples, self._scorer),
-        }
-
-
-def left_out_values(
-    held_out: HeldOutValues,
-    choice: Choice,
+def chosen_by(
+    estimator: Any,
+    grid: Grid,
+    held_out: HeldOut,
     tested: Sequence[np.ndarray | None],
-    samples: TargetedKernels,
-    scorer: Callable[..., float],
-) -> dict[str, Any]:
-    """Fitted attributes of a regression: what was predicted for held-out rows, and its score."""
-    predictions = [
-        part.outputs[at] for part, at in zip(held_out.parts, choice.positions, strict=True)
+    samples: Samples,
+) -> tuple[Choice, dict[str, Any]]:
+    """Return the best point of a grid, and fitted attributes of the choice.
+
+    ``tested[k]`` are the rows of `samples` that split k tests; None for a validation set.
+    """
+    scorer = check_scoring(estimator, scoring=estimator.scoring)
+    choice = Choice.of(estimator, grid, held_out, scorer)
+    left_out = held_out.left_out(choice.position, choice.positions, tested, samples, scorer)
+    return choice, {
+        "left_out_score_": choice.attributes["best_score_"],
+        **choice.attributes,
+        **left_out,
+    }
+
+
+def outputs_of_splits(
+    search: Any,
+    task: Any,
+    outputs: Callable[..., list[SplitOutputs]],
+    grid: Grid,
+    purpose: str = "",
+    n_losses: int = 1,
+) -> list[list[SplitOutputs]]:
+    """Return the outputs of every split, by the models of its training part on a grid.
+
+    ``outputs(part, grid, tol, progress, starts)`` are those of one split. `starts` has initial
+    weights for each of the losses, where splits are solved one after the other.
+    """
+    tol, n_splits = search.estimator.tol, len(search.splits)
+    progress = [
+        search.task.part(f"{purpose}split {k + 1}/{n_splits}", n_losses * grid.size)
+        for k in range(n_splits)
     ]
+    openers = [partial(search.part, task, split) for split in search.splits]
+    if search.one_by_one:
+        # Training parts have most of their samples in common: each starts from the last one.
+        starts: list[dict[Any, Any]] = [{} for _ in range(n_losses)]
+        return [
+            _outputs_of_split(opener, outputs, grid, tol, part, starts)
+            for opener, part in zip(openers, progress, strict=True)
+        ]
+    # The kernels of a single split are not copied to another process.
+    parallel = Parallel(n_jobs=None if n_splits == 1 else search.estimator.n_jobs)
+    results: list[list[SplitOutputs]] = parallel(
+        delayed(_outputs_of_split)(opener, outputs, grid, tol, part)
+        for opener, part in zip(openers, progress, strict=True)
+    )
+    return results
 
-    def score(values: np.ndarray, rows: np.ndarray) -> float:
-        truth = samples.targets[rows]
-        return score_of((HeldOutValueLosses(values), truth, _part(samples.counts, rows)), scorer)
 
-    return left_out_attributes("left_out_predictions_", tested, predictions, len(samples), score)
-
-
-def _part(counts: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    return None if counts is None else counts[rows]
+def _outputs_of_split(
+    opener: Callable[[], Any],
+    outputs: Callable[..., list[SplitOutputs]],
+    grid: Grid,
+    tol: float,
+    progress: FitTask,
+    starts: list[dict[Any, Any]] | None = None,
+) -> list[SplitOutputs]:
+    """Return the outputs of one split, whose kernels are cut here."""
+    found = outputs(opener(), grid, tol, progress, starts)
+    progress.end()
+    return found

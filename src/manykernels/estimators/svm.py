@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..domains import Domain
 from ..kernels import KernelStack
 from ..kernels.transforms import Center, Chain, StackTransform
 from ..losses.base import ProblemSpec
@@ -33,11 +35,13 @@ from .inputs import (
 )
 from .kernel_data import (
     KernelPredictor,
+    Learnt,
     LearntWeights,
     TrainingKernels,
     WeightLearning,
     WeightParameters,
 )
+from .learning import Point, Task, fit_model
 from .on_features import MachineGathering, learn_machines_on_features
 from .prediction import (
     EpsilonParameters,
@@ -87,6 +91,17 @@ class MachineKernels:
     transform: Chain
     stack: Any
     center: Center | None
+    rows: TrainingRows
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the prepared kernels."""
+        return self.stack.names
+
+    @property
+    def n_regions(self) -> int:
+        """Number of regions with weights of their own."""
+        return self.stack.n_regions
 
     @classmethod
     def of(
@@ -112,9 +127,9 @@ class MachineKernels:
             transform.steps.append(step)
         stack = kernels.prepared(transform, rows.counts)
         if not has_bias:
-            return cls(kernels, transform, stack, None)
+            return cls(kernels, transform, stack, None, rows)
         center = Center()
-        return cls(kernels, transform, center.fit_transform(stack), center)
+        return cls(kernels, transform, center.fit_transform(stack), center, rows)
 
     def uncentred(self, biases: np.ndarray, weights: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Biases of the same machines on the kernels before centring.
@@ -231,11 +246,6 @@ class LearntMachine:
         )
         return cls(rows, kernels, learnt, vectors, intercept)
 
-    def widened(self, shift: np.ndarray, cost: float) -> LearntMachine:
-        """The same with `shift` added to the intercepts; its `cost` counts as rounding error."""
-        learnt: Any = self.learnt
-        return replace(self, learnt=learnt.with_rounding(cost), intercept=self.intercept + shift)
-
     @property
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes."""
@@ -250,6 +260,31 @@ class LearntMachine:
             "intercept_": self.intercept,
             "_predictor": predictor,
         }
+
+
+@dataclass(frozen=True)
+class MachineTask(Task):
+    """Support vector machines of any kind."""
+
+    normalize: str | None = "multiplicative"
+    tol: float = 1e-4
+
+    #: Whether adding a constant to a kernel changes nothing.
+    has_bias: ClassVar[bool] = True
+
+    @property
+    def inner_tol(self) -> float:
+        """Relative gap of the machines at given kernel weights."""
+        return INNER_SHARE * self.tol
+
+    def kernels(self, rows: TrainingRows, solver: Any = None) -> TrainingKernels:
+        return TrainingKernels.of(rows, rows.counts, shift_invariant=self.has_bias, solver=solver)
+
+    def prepare(self, kernels: TrainingKernels, rows: TrainingRows) -> MachineKernels:
+        return MachineKernels.prepared(kernels, rows, self.normalize, has_bias=self.has_bias)
+
+    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+        return LearntMachine.of(data.rows, data, learnt).attributes
 
 
 # -- MKSVC: ℓp-norm multiple kernel support vector classification ---------------------------------
@@ -369,19 +404,14 @@ class MKSVC(KernelClassifier):
             )
         if (approximation := approximation_for(self, X)) is not None:
             return self._fit_on_features(approximation, X, y, sample_weight)
-        learning = WeightLearning.of(self)
-        rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
-        groups = machine_groups(rows.labels, len(rows.classes), self.multi_class)
-        spec = self._spec(len(rows), rows.data.n_kernels, groups.shape[2])
-        rows = learning.place_kernels(rows, spec)
-        task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
-        kernels = MachineKernels.of(rows, self.normalize, learning.solver)
-        losses = [self._make_loss(kernels.stack, group, rows) for group in groups]
-        learnt = learning.learn(losses, kernels.stack.names, task)
-        C = float(self.C) if self.C != "joint" else _learnt_penalties(learnt)
-        return self._keep(task, LearntMachine.of(rows, kernels, learnt).attributes, C_=C)
+        task = SVCTask(
+            self.normalize, self.tol, self.C, self.loss, self.multi_class, self.class_weight
+        )
+        return fit_model(self, task, X, y, sample_weight)
 
-    def _gathering(self, approximation: Approximation) -> MachineGathering:
+    def _fit_on_features(
+        self, approximation: Approximation, X: Any, y: Any, sample_weight: Any
+    ) -> Self:
         refuse_with_features(self, **MACHINES_ON_FEATURES)
         if self.C == "joint":
             raise ValueError(
@@ -389,12 +419,7 @@ class MKSVC(KernelClassifier):
                 "matrix has as many features as there are samples. Pass a number, or "
                 "approximation=None."
             )
-        return MachineGathering(self, approximation, classifies=True)
-
-    def _fit_on_features(
-        self, approximation: Approximation, X: Any, y: Any, sample_weight: Any
-    ) -> Self:
-        gathering = self._gathering(approximation)
+        gathering = MachineGathering(self, approximation, classifies=True)
         blocks = gathering.blocks(X, y, sample_weight)
         rows, learning = gathering.gathered(blocks, y), WeightLearning.of(self)
         n_classes, C = rows.targets.width, float(self.C)
@@ -405,21 +430,49 @@ class MKSVC(KernelClassifier):
         )
         return self._keep(task, fitted, C_=C)
 
-    def _spec(self, n_samples: int, n_kernels: int, n_outputs: int) -> ProblemSpec:
-        """Kind and sizes of one loss, before kernels are computed."""
+
+@dataclass(frozen=True)
+class SVCTask(MachineTask):
+    """Support vector classification, several classes one against the rest."""
+
+    C: float | str | None = None
+    loss: str = "hinge"
+    multi_class: str = "shared"
+    class_weight: Any = None
+
+    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        return labelled_rows(estimator, X, y, sample_weight, self.class_weight)
+
+    def n_losses(self, targets: Any) -> int:
+        n_classes = len(np.unique(targets))
+        return n_classes if self.multi_class == "separate" and n_classes > 2 else 1
+
+    def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
+        n_classes = len(rows.classes)
+        n_outputs = 1 if n_classes == 2 or self.multi_class == "separate" else n_classes
         if self.C == "joint":
             kind: type = JointSquaredHingeLoss
-            return ProblemSpec(kind, n_samples, n_kernels + 1, n_outputs, learns_reg=True)
-        return ProblemSpec(LOSSES[self.loss], n_samples, n_kernels, n_outputs)
+            return ProblemSpec(kind, len(rows), n_kernels + 1, n_outputs, learns_reg=True)
+        return ProblemSpec(LOSSES[self.loss], len(rows), n_kernels, n_outputs)
 
-    def _make_loss(self, stack: Any, signs: np.ndarray, rows: TrainingRows) -> Any:
-        inner_tol = INNER_SHARE * self.tol
-        if self.C != "joint":
-            return LOSSES[self.loss](stack, signs, self.C * rows.factors, inner_tol)
+    def losses(self, data: MachineKernels, points: Sequence[Point]) -> list[Any]:
+        rows = data.rows
+        groups = machine_groups(rows.labels, len(rows.classes), self.multi_class)
+        C = points[0].get("C", self.C)
+        if C != "joint":
+            kind, penalties = LOSSES[self.loss], C * rows.factors
+            return [kind(data.stack, signs, penalties, self.inner_tol) for signs in groups]
         # The identity is one more kernel, normalised like the others: of unit trace, or as it is.
         total = len(rows) if rows.counts is None else float(rows.counts.sum())
         unit = 1.0 / total if self.normalize == "trace" else 1.0
-        return JointSquaredHingeLoss(stack, signs, unit, rows.factors, inner_tol)
+        return [
+            JointSquaredHingeLoss(data.stack, signs, unit, rows.factors, self.inner_tol)
+            for signs in groups
+        ]
+
+    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+        C = _learnt_penalties(learnt) if self.C == "joint" else self.C
+        return {**super().fitted(data, learnt, domains), "C_": C}
 
 
 def machine_groups(labels: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
@@ -466,18 +519,32 @@ class MKSVR(KernelRegressor):
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the machine."""
-        learning = WeightLearning.of(self)
-        rows = targeted_rows(self, X, y, sample_weight)
-        spec = ProblemSpec(EpsilonInsensitiveLoss, len(rows), rows.data.n_kernels, 1)
-        rows = learning.place_kernels(rows, spec)
-        task = FitTask.begin(self, X, y, learning.max_iter + 1)
-        kernels = MachineKernels.of(rows, self.normalize, learning.solver)
-        penalties, inner_tol = self.C * rows.factors, INNER_SHARE * self.tol
-        loss = EpsilonInsensitiveLoss(
-            kernels.stack, rows.targets, penalties, self.epsilon, inner_tol
-        )
-        learnt = learning.learn([loss], kernels.stack.names, task)
-        return self._keep(task, LearntMachine.of(rows, kernels, learnt).attributes)
+        task = SVRTask(self.normalize, self.tol, self.C, self.epsilon)
+        return fit_model(self, task, X, y, sample_weight)
+
+
+@dataclass(frozen=True)
+class SVRTask(MachineTask):
+    """ε-insensitive regression."""
+
+    C: float | None = None
+    epsilon: Any = None
+
+    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        return targeted_rows(estimator, X, y, sample_weight)
+
+    def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
+        return ProblemSpec(EpsilonInsensitiveLoss, len(rows), n_kernels, 1)
+
+    def losses(self, data: MachineKernels, points: Sequence[Point]) -> list[Any]:
+        (point,) = points
+        C, epsilon = point.get("C", self.C), point.get("epsilon", self.epsilon)
+        penalties = C * data.rows.factors
+        return [
+            EpsilonInsensitiveLoss(
+                data.stack, data.rows.targets, penalties, epsilon, self.inner_tol
+            )
+        ]
 
 
 # -- MKOneClassSVM: ℓp-norm multiple kernel novelty detection -------------------------------------
@@ -510,21 +577,43 @@ class MKOneClassSVM(NoveltyDetector):
     @fits
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the machine."""
-        learning = WeightLearning.of(self)
-        rows = unlabelled_rows(self, X, sample_weight)
-        rows = learning.place_kernels(
-            rows, ProblemSpec(OneClassLoss, len(rows), rows.data.n_kernels, 1)
-        )
-        task = FitTask.begin(self, X, y, learning.max_iter + 1)
-        # The distance from the origin counts: a constant added to a kernel changes the machine.
-        kernels = MachineKernels.of(rows, self.normalize, learning.solver, has_bias=False)
-        loss = OneClassLoss(kernels.stack, self.nu, rows.counts, INNER_SHARE * self.tol)
-        learnt = learning.solve([loss], kernels.stack.names, task)
-        machine = LearntMachine.of(rows, kernels, learnt)
+        task = OneClassTask(self.normalize, self.tol, self.nu)
+        return fit_model(self, task, X, y, sample_weight)
+
+
+@dataclass(frozen=True)
+class OneClassTask(MachineTask):
+    """Novelty detection; the distance from the origin counts, so there is no bias."""
+
+    nu: float = 0.5
+
+    has_bias: ClassVar[bool] = False
+
+    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        return unlabelled_rows(estimator, X, sample_weight)
+
+    def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
+        return ProblemSpec(OneClassLoss, len(rows), n_kernels, 1)
+
+    def losses(self, data: MachineKernels, points: Sequence[Point]) -> list[Any]:
+        return [OneClassLoss(data.stack, self.nu, data.rows.counts, self.inner_tol)]
+
+    def rounded(self, data: Any, learnt: Learnt) -> Learnt:
         # Adding b to the intercept raises the objective by b Σα at most: sample losses only fall.
+        machine = LearntMachine.of(data.rows, data, learnt)
+        return learnt.with_rounding(float(self._shift(machine)[0] * machine.vectors.dual.sum()))
+
+    def _shift(self, machine: LearntMachine) -> np.ndarray:
+        """Return what is added to the intercept, so that the boundary is inside."""
         total = float(machine.vectors.dual.sum())
-        size = float((learnt.weights[0] @ kernels.stack.row_diag).max()) * total
-        shift = boundary_shift(machine.intercept, size)
-        machine = machine.widened(shift, float(shift[0]) * total)
-        machine.learnt.warn_unless_converged()
-        return self._keep(task, machine.attributes, offset_=-float(machine.intercept[0]))
+        diagonal = machine.learnt.weights[0] @ machine.kernels.stack.row_diag
+        return boundary_shift(machine.intercept, float(diagonal.max()) * total)
+
+    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+        machine = LearntMachine.of(data.rows, data, learnt)
+        intercept = machine.intercept + self._shift(machine)
+        return {
+            **machine.attributes,
+            "intercept_": intercept,
+            "offset_": -float(intercept[0]),
+        }

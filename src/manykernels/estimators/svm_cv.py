@@ -22,6 +22,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from ..domains import Domain, LpBall, lp_domain, product_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
+from ..kernels.samples import Samples
 from ..kernels.transforms import Center, Chain
 from ..losses.svm import BoxLoss, EpsilonInsensitiveLoss
 from ..solvers import Newton
@@ -30,37 +31,24 @@ from ..solvers.path import GridProgress
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, FitTask, estimator, fits
-from .inputs import class_weighted, labelled_rows, spread_of_targets, targeted_rows
-from .kernel_data import (
-    SplitOutputs,
-    TargetedKernels,
-    TrainingKernels,
-    WeightLearning,
-    joined_certificate,
-)
-from .prediction import CalibrationAttributes, KernelClassifier, KernelRegressor
+from .held_out import CalibrationAttributes, SplitOutputs
+from .inputs import TrainingRows, class_weighted, spread_of_targets
+from .kernel_data import joined_certificate
+from .learning import Point, fit_model
+from .prediction import KernelClassifier, KernelRegressor
 from .search import (
     MACHINE_NORMS,
     ChoiceParameters,
     ChosenWeights,
-    ClassSearch,
     Grid,
     Search,
     Split,
-    ValueSearch,
     checked_non_negative,
     checked_norms,
     checked_positive,
     validation_curve,
 )
-from .svm import (
-    INNER_SHARE,
-    LOSSES,
-    LearntMachine,
-    MachineKernels,
-    SupportAttributes,
-    machine_groups,
-)
+from .svm import INNER_SHARE, LOSSES, SupportAttributes, SVCTask, SVRTask, machine_groups
 
 
 class Machines(Protocol):
@@ -361,19 +349,19 @@ class MKSVCCV(KernelClassifier):
                 "C": checked_positive(self.Cs, CLASSIFICATION_PENALTIES, "Cs"),
             }
         )
-        rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
-        kernels = TrainingKernels.of(rows, rows.counts)
-        search = ClassSearch.of(self, X, y, rows, kernels)
-        machines = partial(ClassMachines.of, self)
-        choice, found = search.choose(grid, held_out_outputs(search, grid, machines))
-        learning = WeightLearning.at(self, choice.params["p"])
-        prepared = MachineKernels.prepared(kernels, rows, self.normalize)
-        losses = machines(rows)(prepared.stack, choice.params)
-        final = search.task.subtask("final fit", len(losses) * (learning.max_iter + 1))
-        learnt = learning.learn(losses, prepared.stack.names, final)
-        final.end()
-        machine = LearntMachine.of(rows, prepared, learnt)
-        return self._keep(search.task, machine.attributes, found)
+        task = SVCSearchTask(
+            self.normalize, self.tol, None, self.loss, self.multi_class, self.class_weight
+        )
+        return fit_model(self, task, X, y, sample_weight, grid)
+
+
+class SVCSearchTask(SVCTask):
+    """Support vector classification with C chosen by cross-validation."""
+
+    def choose(self, search: Search, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
+        outputs = held_out_outputs(search, grid, partial(ClassMachines.of, self))
+        choice, attributes = search.choose(grid, outputs)
+        return [choice.params] * self.n_losses(search.samples.labels), attributes
 
 
 @dataclass(frozen=True)
@@ -486,9 +474,12 @@ class MKSVRCV(KernelRegressor):
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose p, C and ε, then learn from all samples."""
-        rows = targeted_rows(self, X, y, sample_weight)
+        task = SVRSearchTask(self.normalize, self.tol)
+        return fit_model(self, task, X, y, sample_weight, self._grid_of)
+
+    def _grid_of(self, rows: TrainingRows) -> Grid:
         spread = spread_of_targets(rows)
-        grid = Grid(
+        return Grid(
             {
                 "p": checked_norms(self.ps, MACHINE_NORMS),
                 "C": checked_positive(self.Cs, spread * np.array(REGRESSION_PENALTIES), "Cs"),
@@ -497,18 +488,15 @@ class MKSVRCV(KernelRegressor):
                 ),
             }
         )
-        kernels = TrainingKernels.of(rows, rows.counts)
-        search = ValueSearch.of(self, X, y, rows, kernels)
-        machines = partial(ValueMachines.of, self)
-        choice, found = search.choose(grid, held_out_outputs(search, grid, machines))
-        learning = WeightLearning.at(self, choice.params["p"])
-        final = search.task.subtask("final fit", learning.max_iter + 1)
-        prepared = MachineKernels.prepared(kernels, rows, self.normalize)
-        losses = machines(search.samples)(prepared.stack, choice.params)
-        learnt = learning.learn(losses, prepared.stack.names, final)
-        final.end()
-        machine = LearntMachine.of(rows, prepared, learnt)
-        return self._keep(search.task, machine.attributes, found)
+
+
+class SVRSearchTask(SVRTask):
+    """ε-insensitive regression with C and ε chosen by cross-validation."""
+
+    def choose(self, search: Search, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
+        outputs = held_out_outputs(search, grid, partial(ValueMachines.of, self))
+        choice, attributes = search.choose(grid, outputs)
+        return [choice.params], attributes
 
 
 @dataclass(frozen=True)
@@ -522,7 +510,7 @@ class ValueMachines:
     n_outputs: ClassVar[int] = 1
 
     @classmethod
-    def of(cls, estimator: Any, samples: TargetedKernels) -> ValueMachines:
+    def of(cls, estimator: Any, samples: Samples) -> ValueMachines:
         """The machine of training samples."""
         counts = np.ones(len(samples)) if samples.counts is None else samples.counts
         return cls(samples.targets, counts, INNER_SHARE * estimator.tol)

@@ -4,11 +4,13 @@ Regions, in which kernels have weights of their own, are found before any weight
 """
 
 from .features import KernelComponents
-from .gates import Gaussian, PerCluster, PerSample, Sigmoid, Softmax
-from .regions import KernelRegions
+from .gates import Gate, Gaussian, PerCluster, PerSample, Sigmoid, Softmax
+from .regions import GivenRegions, KernelRegions
 
 __all__ = [
+    "Gate",
     "Gaussian",
+    "GivenRegions",
     "KernelComponents",
     "KernelRegions",
     "PerCluster",

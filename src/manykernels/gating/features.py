@@ -49,7 +49,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    what : default=None
+    features : default=None
         - None: all columns of `X`. A separate matrix of gating features is passed to ``fit`` and
           ``transform`` as this `X`.
         - str, list, slice, boolean mask or callable: these columns of `X`, given as in
@@ -86,8 +86,8 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
     #: Whether features depend on a table, and not on row numbers alone.
     reads_table: ClassVar[bool] = True
 
-    def __init__(self, what: Any = None) -> None:
-        self.what = what
+    def __init__(self, features: Any = None) -> None:
+        self.features = features
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the features, their means and deviations on the training rows `X`.
@@ -100,14 +100,14 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
         sample_weight : array-like of shape (rows,), optional
             Weights of the rows in means and deviations.
         """
-        with naming("gating_features"):
+        with naming("features of the gate"):
             if isinstance(X, KernelStack):
                 raise TypeError("a KernelStack has no features; pass a matrix of gating features.")
             if num_samples(X) == 0:
                 raise ValueError("there are no training rows.")
             if num_samples(X) == 1:
                 raise ValueError("a gate cannot be learnt from 1 sample.")
-            columns, self._map = _columns_and_map(self.what)
+            columns, self._map = _columns_and_map(self.features)
             self._columns_in = _columns_of(X)
             self._columns = resolve_columns(columns, X)
             if self._map is not None:
@@ -124,7 +124,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
             Clipped to ±1e100, so that no formula of a gate overflows.
         """
         check_is_fitted(self, "mean_")
-        with naming("gating_features"):
+        with naming("features of the gate"):
             _check_same_columns(_columns_of(X), self._columns_in)
             raw = self._raw(X)
             if raw.shape[1] != self.n_features_out_:
@@ -175,7 +175,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
 
 _ALL_CONSTANT = (
     "gating features are constant on the training rows, so that no gate can distinguish these "
-    "rows. Pass gating_features that vary (other columns, a transformer or a kernel), or learn "
+    "rows. Pass features that vary (other columns, a transformer or a kernel), or learn "
     "one weight for each kernel, without a gate."
 )
 
@@ -220,28 +220,30 @@ class _KernelMap:
         return self.kernel_(X, self.rows_)
 
 
-def _columns_and_map(what: Any) -> tuple[Any, Any]:
-    """Return the columns chosen by `what` (None: all), and an unfitted transformer or None."""
-    if isinstance(what, tuple) and len(what) == 2:
-        columns, inner = what
+def _columns_and_map(features: Any) -> tuple[Any, Any]:
+    """Return the columns chosen by `features` (None: all), and an unfitted transformer or None."""
+    if isinstance(features, tuple) and len(features) == 2:
+        columns, inner = features
         if hasattr(inner, "transform") or isinstance(inner, Kernel | SklearnGPKernel):
             return columns, _columns_and_map(inner)[1]
-    if isinstance(what, Kernel | SklearnGPKernel):
-        return None, _KernelMap(as_kernel(what))
-    if isinstance(what, type):
-        raise TypeError(f"{what.__name__} is a class; pass an instance, {what.__name__}(...).")
-    if hasattr(what, "transform"):
-        return None, clone(what)
-    if isinstance(what, bool) or hasattr(what, "fit"):
+    if isinstance(features, Kernel | SklearnGPKernel):
+        return None, _KernelMap(as_kernel(features))
+    if isinstance(features, type):
         raise TypeError(
-            f"{what!r} cannot be used: pass None, columns, a number of principal components, "
+            f"{features.__name__} is a class; pass an instance, {features.__name__}(...)."
+        )
+    if hasattr(features, "transform"):
+        return None, clone(features)
+    if isinstance(features, bool) or hasattr(features, "fit"):
+        raise TypeError(
+            f"{features!r} cannot be used: pass None, columns, a number of principal components, "
             "a transformer or a kernel."
         )
-    if isinstance(what, Integral):
-        return None, _PrincipalComponents(int(what))
-    if len(getattr(what, "shape", ())) == 2:
-        raise TypeError("a matrix of features is given as the X of fit, with what=None.")
-    return what, None
+    if isinstance(features, Integral):
+        return None, _PrincipalComponents(int(features))
+    if len(getattr(features, "shape", ())) == 2:
+        raise TypeError("a matrix of features is given as the X of fit, with features=None.")
+    return features, None
 
 
 def _numbers(table: Any, position: Callable[[int], int] = int) -> Array:
@@ -250,7 +252,7 @@ def _numbers(table: Any, position: Callable[[int], int] = int) -> Array:
     Messages name columns without names by their `position` in the table of the user.
     """
     check_numbers(
-        table, "X", "Choose other columns, as in gating_features=['a', 'b'], or encode it first."
+        table, "X", "Choose other columns, as in features=['a', 'b'], or encode it first."
     )
     names = getattr(table, "columns", None)
     if sparse.issparse(table):
@@ -270,7 +272,7 @@ def _numbers(table: Any, position: Callable[[int], int] = int) -> Array:
         raise ValueError(
             f"there is a value that is not finite ({'NaN' if np.isnan(value) else value}) at row "
             f"{row}, column {repr(place) if isinstance(place, str) else place}. Fill it in, or "
-            "pass other gating_features."
+            "pass other features."
         )
     return np.asarray(numbers)
 
@@ -312,7 +314,7 @@ _MOST_LANDMARKS = 500
 class KernelComponents:
     """The first principal components of the mean of the normalised kernels.
 
-    The default of ``gating_features``, with five components.
+    The default of the parameter `features` of a gate, with five components.
 
     Parameters
     ----------
@@ -323,9 +325,9 @@ class KernelComponents:
     --------
     >>> import numpy as np
     >>> from manykernels import LocalizedSVC
-    >>> from manykernels.gating import KernelComponents
+    >>> from manykernels.gating import KernelComponents, Sigmoid
     >>> X = np.random.default_rng(0).standard_normal((60, 3))
-    >>> model = LocalizedSVC(gating_features=KernelComponents(2), random_state=0)
+    >>> model = LocalizedSVC(gating=Sigmoid(features=KernelComponents(2)))
     >>> model.fit(X, X[:, 0] > 0).gating_coef_["weights"].shape[1]
     2
     """

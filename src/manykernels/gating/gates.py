@@ -35,8 +35,9 @@ With E of a support vector machine, these are the gradients in section 2.3 of th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -48,7 +49,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..utils.numerics import EPS, one_blas_thread
-from ..utils.sklearn import num_samples
+from ..utils.sklearn import HasMethods, Interval, Options, StrOptions, num_samples
 from ..utils.storable import storable
 from .features import LARGEST, GatingFeatures
 
@@ -65,38 +66,89 @@ _SATURATED = EPS**0.5
 _LEAST_OUTPUT = 1e-3
 
 
-@dataclass(frozen=True)
-class Gate:
-    """Formula of a gate, without data and parameters θ.
+@dataclass(kw_only=True, eq=False, repr=False)
+class Gate(BaseEstimator):  # type: ignore[misc]
+    """Formula of a gate, and how its parameters θ are learnt.
 
-    The two steps from features to outputs are those of the softmax gate. A new gate overrides one
-    or both of them together with its gradient, and is added to `GATES`.
+    Its parameters are those of a scikit-learn estimator, so that a grid search can vary them:
+    ``gating__penalty`` and so on. They are checked by ``fit`` of the estimator with the gate. The
+    two steps from features to outputs are those of the softmax gate. A new gate overrides one or
+    both of them together with its gradient, and is added to `GATES`.
 
     Parameters
     ----------
+    features : None, columns, int, transformer, kernel or KernelComponents, default=None
+        Input of the gate: columns of X (all of them: ``slice(None)``), a number of principal
+        components of X, the output of a transformer, or similarities with the training samples by
+        a kernel. A pair (columns, transformer) or (columns, kernel) uses these columns only. None
+        is the first five principal components of the mean kernel,
+        :class:`~manykernels.gating.KernelComponents`. With several views, the name of a view, or
+        any of the above for all their columns. With precomputed kernels, the name of a kernel
+        (similarities by it), or any of the above for the table of
+        :meth:`KernelStack.with_features`, which is then the default.
+    penalty : float, list of float or "auto", default="auto"
+        Strength of a ridge on the parameters θ, relative to the objective, that draws the gate to
+        the constant one of plain multiple kernel learning. 0 is the method of the paper. "auto"
+        is 0.003. Estimators with CV choose from a list, in which inf is plain multiple kernel
+        learning; "auto" is inf, 0.03 and 0.003.
+    early_stopping : int, default=3
+        Number of folds whose held-out samples decide after how many steps the descent stops. Step
+        0 is plain multiple kernel learning (exactly with the sigmoid gate, else at a smaller C),
+        which remains where no step clearly helps these samples. 0: the descent ends where the
+        objective stops changing. Not used by one-class machines, whose outputs cannot be judged,
+        and by estimators with CV, which choose a penalty instead.
+    n_init : int, default=1
+        Number of random starts, of which the one with the lowest objective is kept. Estimators
+        with CV have one, because each gate starts from the one before.
     scale : float, default=0.01
         Parameters start uniformly distributed in ±scale, as in the authors' programs: all
         kernels then count about the same everywhere. With 0, copies of one kernel would stay
         equal.
+    quasi_newton : bool, default=True
+        True: steps of L-BFGS, which needs far fewer of them than the gradient descent of the
+        paper. False: gradient steps.
+    max_iter : int, default=200
+        Maximum number of steps.
+    threshold : float in [0, 1), default=1e-6
+        A prediction evaluates a kernel only where its gate is above this at both samples; unless
+        `missing` is "error", everywhere.
+    random_state : int, RandomState or None, default=0
+        Random numbers of the starts.
     """
 
+    features: Any = None
+    penalty: float | Sequence[float] | str = "auto"
+    early_stopping: int = 3
+    n_init: int = 1
     scale: float = 0.01
+    quasi_newton: bool = True
+    max_iter: int = 200
+    threshold: float = 1e-6
+    random_state: int | np.random.RandomState | None = 0
 
     name: ClassVar[str]
     #: Names of the first D columns of V and of its last one.
     parts: ClassVar[tuple[str, ...]] = ("weights", "bias")
 
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.scale < math.inf:
-            raise ValueError(f"scale must be finite and not negative, got {self.scale!r}.")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "penalty": [Interval(Real, 0, None, closed="both"), "array-like", StrOptions({"auto"})],
+        "early_stopping": [Interval(Integral, 2, None, closed="left"), Options(Integral, {0})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "scale": [Interval(Real, 0, None, closed="left")],
+        "quasi_newton": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "threshold": [Interval(Real, 0, 1, closed="left")],
+        "random_state": ["random_state"],
+    }
 
-    def features(self, what: object) -> TransformerMixin:
+    def transformer(self, features: object) -> TransformerMixin:
         """Return the unfitted transformer of a table into the input of this gate.
 
-        `what` is ``gating_features``. ``fit_transform`` returns the features of the training rows,
-        ``transform`` those of new rows.
+        `features` are the parameter of this name, or None for all columns of the table.
+        ``fit_transform`` returns the features of the training rows, ``transform`` those of new
+        rows.
         """
-        return GatingFeatures(what)
+        return GatingFeatures(features)
 
     def anchor(self, weights: Array, n_features: int) -> Array | None:
         """Return θ of the constant gate that is nearest to plain multiple kernel learning.
@@ -221,11 +273,9 @@ class Gate:
 
 
 @storable
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Softmax(Gate):
     """Competing kernels: hyperplanes divide the space into regions of mostly one kernel (3).
-
-    Takes the parameter of :class:`Gate`.
 
     Examples
     --------
@@ -246,12 +296,12 @@ class Softmax(Gate):
 
 
 @storable
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Sigmoid(Gate):
     """Cooperating kernels: each counts in a half-space, with a gradual border (4).
 
-    Takes the parameter of :class:`Gate`. Its outputs can be the roots of any kernel weights up
-    to one: it starts at plain multiple kernel learning, with the same C.
+    Its outputs can be the roots of any kernel weights up to one: it starts at plain multiple
+    kernel learning, with the same C.
 
     Examples
     --------
@@ -283,7 +333,7 @@ class Sigmoid(Gate):
 
 
 @storable
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Gaussian(Gate):
     """Competing kernels: each counts around a centre (5).
 
@@ -316,10 +366,10 @@ class Gaussian(Gate):
     name: ClassVar[str] = "gaussian"
     parts: ClassVar[tuple[str, ...]] = ("centres", "widths")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0.0 < self.width < math.inf:
-            raise ValueError(f"width must be finite and positive, got {self.width!r}.")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Gate._parameter_constraints,
+        "width": [Interval(Real, 0, None, closed="neither")],
+    }
 
     def anchor(self, weights: Array, n_features: int) -> None:
         """Return None: this gate is constant only if all centres and widths are equal."""
@@ -390,7 +440,7 @@ _DECIMALS = 8
 _N_STARTS = 10
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class GroupGate(Gate):
     """Gate on indicators of groups: V has a column for each group, and no bias."""
 
@@ -416,7 +466,7 @@ class GroupGate(Gate):
 
 
 @storable
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PerCluster(GroupGate):
     """Kernel weights for each cluster of samples (Yang et al. 2009).
 
@@ -425,8 +475,6 @@ class PerCluster(GroupGate):
 
     Parameters
     ----------
-    scale : float, default=0.01
-        As in :class:`Gate`.
     n_clusters : int, default=5
         Number of clusters of k-means, which is deterministic. There are fewer clusters if there
         are fewer distinct training samples.
@@ -437,8 +485,8 @@ class PerCluster(GroupGate):
 
     Notes
     -----
-    Known groups can be used as clusters: ``gating_features=(["site"], OneHotEncoder())``
-    with at least as many clusters as sites has one cluster for each site.
+    Known groups can be used as clusters: ``features=(["site"], OneHotEncoder())`` with at least
+    as many clusters as sites has one cluster for each site.
 
     References
     ----------
@@ -459,11 +507,9 @@ class PerCluster(GroupGate):
     >>> y = np.where(side, X[:, 1], X[:, 2]) > 0
     >>> model = LocalizedSVC(
     ...     [("b", Linear().on([1])), ("c", Linear().on([2]))],
-    ...     gating=PerCluster(n_clusters=2),
-    ...     gating_features=[0],
+    ...     gating=PerCluster(n_clusters=2, features=[0]),
     ...     normalize=None,
     ...     C=100.0,
-    ...     random_state=0,
     ... ).fit(X, y)
     >>> model.gate(X[[0, 199]]).argmax(axis=1)
     array([1, 0])
@@ -476,29 +522,26 @@ class PerCluster(GroupGate):
 
     name: ClassVar[str] = "cluster"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number = self.n_clusters
-        if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
-            raise ValueError(f"n_clusters must be an integer of at least 1, got {number!r}.")
-        clusterer = self.clusterer
-        unfit = isinstance(clusterer, type) or not (
-            hasattr(clusterer, "fit") and hasattr(clusterer, "predict")
-        )
-        if clusterer is not None and unfit:
-            raise TypeError(
-                "clusterer must have the methods fit and predict, which assigns new samples to "
-                f"clusters, such as KMeans(3) or GaussianMixture(3); got {clusterer!r}."
-            )
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Gate._parameter_constraints,
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "clusterer": [HasMethods(["fit", "predict"]), None],
+    }
 
-    def features(self, what: object) -> TransformerMixin:
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if isinstance(self.clusterer, type):
+            name = self.clusterer.__name__
+            raise TypeError(f"clusterer={name} is a class; pass an instance, {name}(...).")
+
+    def transformer(self, features: object) -> TransformerMixin:
         """Return the transformer into indicators of clusters."""
         clusterer = Centres(self.n_clusters) if self.clusterer is None else self.clusterer
-        return ClusterIndicators(what, clusterer)
+        return ClusterIndicators(features, clusterer)
 
 
 @storable
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PerSample(GroupGate):
     """Kernel weights for every training sample, and equal weights for new samples.
 
@@ -506,12 +549,7 @@ class PerSample(GroupGate):
     a new sample all P kernels count 1/P, as in the paper. The training samples are treated as new
     ones when they are passed to ``predict`` or ``gate``; their learnt outputs are in
     ``gating_coef_["outputs"]``, one column for each training sample (of positive weight).
-    ``gating_features`` are ignored.
-
-    Parameters
-    ----------
-    scale : float, default=0.01
-        As in :class:`Gate`.
+    The parameter `features` is ignored.
 
     Notes
     -----
@@ -531,7 +569,7 @@ class PerSample(GroupGate):
     >>> from manykernels.kernels import RBF
     >>> X = np.linspace(0, 6, 30)[:, None]
     >>> kernels = [("wide", RBF(0.1)), ("narrow", RBF(1.0))]
-    >>> model = LocalizedSVR(kernels, gating="instance", random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model = LocalizedSVR(kernels, gating="instance").fit(X, np.sin(X[:, 0]))
     >>> model.gating_coef_["outputs"].shape
     (2, 30)
     >>> model.gate([[1.5]])
@@ -540,7 +578,7 @@ class PerSample(GroupGate):
 
     name: ClassVar[str] = "instance"
 
-    def features(self, what: object) -> TransformerMixin:
+    def transformer(self, features: object) -> TransformerMixin:
         """Return indicators of the training samples."""
         return RowIndicators()
 
@@ -554,7 +592,7 @@ class ClusterIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    what : default=None
+    features : default=None
         Features to cluster, as in :class:`GatingFeatures`.
     clusterer : object with ``fit`` and ``predict``, default=None
         Clusterer, by default :class:`Centres`.
@@ -567,13 +605,13 @@ class ClusterIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     reads_table: ClassVar[bool] = True
 
-    def __init__(self, what: Any = None, clusterer: Any = None) -> None:
-        self.what = what
+    def __init__(self, features: Any = None, clusterer: Any = None) -> None:
+        self.features = features
         self.clusterer = clusterer
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the clusters of the training rows."""
-        self._features = GatingFeatures(self.what).fit(X, y, sample_weight)
+        self._features = GatingFeatures(self.features).fit(X, y, sample_weight)
         clusterer = Centres() if self.clusterer is None else clone(self.clusterer)
         weighted = has_fit_parameter(clusterer, "sample_weight")
         weights = {"sample_weight": sample_weight} if weighted else {}
@@ -684,6 +722,10 @@ GATES: dict[str, type[Gate]] = {
 }
 
 
+#: Strength of the penalty of "auto".
+DEFAULT_PENALTY = 0.003
+
+
 def as_gate(gate: str | Gate) -> Gate:
     """Return the gate of this name with default parameters; a :class:`Gate` is returned as is.
 
@@ -691,7 +733,7 @@ def as_gate(gate: str | Gate) -> Gate:
     --------
     >>> from manykernels.gating.gates import as_gate
     >>> as_gate("sigmoid")
-    Sigmoid(scale=0.01)
+    Sigmoid()
     """
     if isinstance(gate, Gate):
         return gate

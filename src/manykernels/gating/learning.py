@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from .descent import (
     descend,
     restarted,
 )
-from .gates import Array, Gate, Rng, as_gate
+from .gates import DEFAULT_PENALTY, Array, Gate, Rng, as_gate
 from .objective import GatedObjective, Machine, StationarityCertificate
 
 # -- Gates of one machine along decreasing penalties, each from the one before --------------------
@@ -104,7 +105,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class GateLearning:
-    """Settings for learning gates from `n_init` random starts drawn by `rng`.
+    """Settings for learning gates from random starts drawn by `rng`.
 
     A `penalty` relative to J draws gates to plain weights, see :class:`.AnchoredObjective`. With
     `n_folds` > 0 held-out samples choose the number of steps; with 0 a descent ends where J does.
@@ -112,7 +113,6 @@ class GateLearning:
 
     estimator: str
     gate: Gate
-    n_init: int
     rng: Rng
     options: DescentOptions
     penalty: float = 0.0
@@ -120,28 +120,44 @@ class GateLearning:
 
     @classmethod
     def of(cls, estimator: Any) -> GateLearning:
-        """Return the settings of an estimator with a gate, a penalty and early stopping."""
-        return replace(
-            cls.of_path(estimator),
-            n_init=estimator.n_init,
-            penalty=estimator.penalty,
-            n_folds=int(estimator.early_stopping),
-        )
+        """Return the settings of an estimator with a gate of one penalty."""
+        learning = cls._checked(estimator)
+        gate, penalty = learning.gate, learning.gate.penalty
+        if isinstance(penalty, str):
+            penalty = DEFAULT_PENALTY
+        if not isinstance(penalty, Real) or np.isinf(penalty):
+            raise ValueError(
+                f"penalty of the gate must be a finite number in {learning.estimator}, got "
+                f"{penalty!r}. LocalizedSVCCV and LocalizedSVRCV choose from a list of penalties, "
+                "in which inf is plain multiple kernel learning."
+            )
+        return replace(learning, penalty=float(penalty), n_folds=int(gate.early_stopping))
 
     @classmethod
     def of_path(cls, estimator: Any) -> GateLearning:
-        """Return the settings of an estimator that chooses among penalties, with one start."""
+        """Return the settings of an estimator that chooses a penalty, with one start."""
+        learning = cls._checked(estimator)
+        if learning.gate.n_init > 1:
+            raise ValueError(
+                f"n_init of the gate must be 1 in {learning.estimator}, which learns every gate "
+                f"from the one of the next larger penalty; got {learning.gate.n_init}."
+            )
+        return learning
+
+    @classmethod
+    def _checked(cls, estimator: Any) -> GateLearning:
+        gate = as_gate(estimator.gating)
+        gate._validate_params()
         return cls(
             type(estimator).__name__,
-            as_gate(estimator.gating),
-            1,
-            check_random_state(estimator.random_state),
-            DescentOptions(estimator.tol, estimator.max_iter, estimator.quasi_newton),
+            gate,
+            check_random_state(gate.random_state),
+            DescentOptions(estimator.tol, gate.max_iter, gate.quasi_newton),
         )
 
     def max_progress(self, n_machines: int) -> int:
         """Return the maximum number of observer calls of :meth:`learn`."""
-        n_descents = self.n_init + self.n_folds
+        n_descents = self.gate.n_init + self.n_folds
         return n_machines * (n_descents * (self.options.max_iter + 1) + MAX_REDRAWN)
 
     def learn(
@@ -175,7 +191,7 @@ class GateLearning:
     ) -> LearntGate:
         """Learn the gate of one machine; with a `status` no more descents are started."""
         problem, weights, n_solves = self.problem(samples, machine)
-        n_init, options, curve = self.n_init, self.options, None
+        n_init, options, curve = self.gate.n_init, self.options, None
         judged = judge is not None and self.n_folds > 0
         if judge is not None and judged and len(weights) > 1 and not status:
             curve, status, n_more = self._judged(folds, machine, judge, observer)

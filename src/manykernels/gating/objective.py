@@ -60,7 +60,7 @@ from .gates import Array, Gate
 
 
 #: Relative duality gap of trained machines. Armijo's rule compares values of J, so that their
-#: errors have to be well below the changes at which a descent stops (1e-2 by default).
+#: errors have to be well below the changes at which a descent stops (1e-3 by default).
 INNER_TOL = 1e-7
 
 

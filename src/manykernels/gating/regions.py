@@ -21,9 +21,10 @@ sample in its region is ``exp(sharpness)`` times its share in the next.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from copy import copy
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -35,7 +36,7 @@ from ..kernels.on_demand import RegionalKernels
 from ..kernels.tables import naming, resolve_columns, select_columns
 from ..kernels.transforms import StackTransform
 from ..utils.numerics import ACCUMULATED
-from ..utils.sklearn import Interval, num_samples, warn_caller
+from ..utils.sklearn import Interval, StrOptions, num_samples, warn_caller
 from ..utils.storable import storable
 from .gates import Array
 
@@ -56,15 +57,21 @@ class KernelRegions(BaseEstimator):
 
     Parameters
     ----------
-    n_regions : int, default=3
+    n_regions : int or list of int, default=3
         Number of regions. If there are fewer distinct samples, there are fewer regions, with a
-        warning.
-    sharpness : float in [0, inf], default=0.5
+        warning. Estimators with CV choose from a list, in which 1 is plain multiple kernel
+        learning.
+    sharpness : float in [0, inf], list of float or "auto", default="auto"
         Logarithm of the ratio of the shares of a typical sample in its region and in the next: 0
-        gives equal shares everywhere, inf assigns every sample to one region.
+        gives equal shares everywhere, which is the model without regions, inf assigns every sample
+        to one region. With "auto" an estimator chooses among 0, 0.5, 2 and 8 by three folds: the
+        one with the least loss of held-out samples, if that is two standard errors less than
+        without regions, and no more samples are wrong. Otherwise there is one region. Estimators
+        with CV choose from a list; "auto" is 2 and 8.
     n_init : int, default=10
         Number of k-means++ starts; the one with the smallest inertia is kept.
     random_state : int, RandomState or None, default=0
+        Random numbers of the starts.
 
     Attributes
     ----------
@@ -98,16 +105,16 @@ class KernelRegions(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_regions": [Interval(Integral, 1, None, closed="left")],
-        "sharpness": [Interval(Real, 0, None, closed="both")],
+        "sharpness": [Interval(Real, 0, None, closed="both"), StrOptions({"auto"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
 
     def __init__(
         self,
-        n_regions: int = 3,
+        n_regions: int | Sequence[int] = 3,
         *,
-        sharpness: Any = 0.5,
+        sharpness: float | Sequence[float] | str = "auto",
         n_init: int = 10,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -119,7 +126,7 @@ class KernelRegions(BaseEstimator):
     def fit(self, stack: KernelStack, sample_weight: Array | None = None) -> Self:
         """Learn regions from the kernels of training samples, a Gram stack."""
         self.fit_part(stack, sample_weight)
-        if self.n_regions_ < self.n_regions:
+        if self.n_regions_ < cast(int, self.n_regions):
             warn_caller(
                 f"There are {self.n_regions_} regions, not {self.n_regions}: by the mean of the "
                 "kernels there are no more distinct training samples.",
@@ -133,9 +140,10 @@ class KernelRegions(BaseEstimator):
         weights = np.ones(len(stack)) if sample_weight is None else np.asarray(sample_weight)
         mean = stack.combine(np.full(stack.n_kernels, 1.0 / stack.n_kernels))
         rng = check_random_state(self.random_state)
-        best = _cluster(mean, weights, self.n_regions, rng)
+        n_regions = cast(int, self.n_regions)
+        best = _cluster(mean, weights, n_regions, rng)
         for _ in range(1, self.n_init):
-            other = _cluster(mean, weights, self.n_regions, rng)
+            other = _cluster(mean, weights, n_regions, rng)
             if other.inertia < (1.0 - _BETTER) * best.inertia:
                 best = other
         self.n_regions_ = best.n_regions
@@ -165,14 +173,22 @@ class KernelRegions(BaseEstimator):
         shares : ndarray of shape (rows, n_regions)
         """
         check_is_fitted(self, "scale_")
-        distances = self._distances(stack)
-        if np.isinf(self.sharpness):
+        sharpness, distances = self._checked_sharpness(), self._distances(stack)
+        if np.isinf(sharpness):
             shares = (distances == 0.0).astype(np.float64)
         else:
             # For samples far outside the exponent may overflow; their share is then zero.
             with np.errstate(over="ignore"):
-                shares = np.exp(-self.sharpness * (distances / self.scale_))
+                shares = np.exp(-sharpness * (distances / self.scale_))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def _checked_sharpness(self) -> float:
+        if isinstance(self.sharpness, Real):
+            return float(self.sharpness)
+        raise ValueError(
+            f"sharpness={self.sharpness!r} is chosen by estimators such as ConvexLocalizedSVC. "
+            "Pass a number, such as 2, to compute shares without one."
+        )
 
     def _distances(self, stack: KernelStack) -> Array:
         """Return squared distances from regions minus the smallest one, (rows, n_regions)."""
@@ -194,12 +210,13 @@ class KernelRegions(BaseEstimator):
         errors : ndarray of shape (rows, n_regions)
         """
         errors = 2.0 * stack.resolution * np.abs(stack.row_diag).mean(axis=0)[:, None]
-        if np.isinf(self.sharpness):
+        sharpness = self._checked_sharpness()
+        if np.isinf(sharpness):
             second = np.sort(self._distances(stack), axis=1)[:, 1:2]
             unsure = (second <= errors).any(axis=1, keepdims=True)
             return np.asarray(np.repeat(unsure, self.n_regions_, axis=1), dtype=np.float64)
         others = 1.0 - self.shares(stack)
-        return np.asarray(np.minimum(self.sharpness / self.scale_ * errors * others, 1.0))
+        return np.asarray(np.minimum(sharpness / self.scale_ * errors * others, 1.0))
 
 
 def _mean_margin(distances: Array, weights: Array) -> float:
@@ -390,20 +407,24 @@ _SUMS_TO_ONE = 1e-5
 
 @storable
 class GivenRegions(BaseEstimator):
-    """Shares of samples in regions defined by the user.
+    """Regions defined by the user: columns of shares, a clustering, or a function.
 
     Parameters
     ----------
-    what
+    model : estimator, function or None, default=None
         - a scikit-learn estimator: a clone is fitted on the training rows, with targets if it
           needs them. The shares are its ``predict_proba`` (GaussianMixture) if it has one. If
           not, every row belongs to the region returned by ``predict`` (KMeans), or ``transform``
           returns the shares (OneHotEncoder).
-        - str, list, slice or boolean mask: the columns of X that hold the shares.
-        - a pair (columns, estimator): the estimator, on these columns only.
-        - a function of X that returns the shares of its rows.
+        - a function of a table that returns the shares of its rows.
+        - None: the columns hold the shares.
 
         Shares are non-negative and sum to one in every row.
+    columns : str, list, slice, boolean mask or None, default=None
+        Columns of X for the model, or that hold the shares; by default all. With several views,
+        the name of a view, for all its columns (kernels then name the other views, as in
+        ``RBF().of("audio")``), or columns of all views together. With precomputed kernels,
+        columns of the table of :meth:`KernelStack.with_features`.
 
     Attributes
     ----------
@@ -413,21 +434,24 @@ class GivenRegions(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.cluster import KMeans
-    >>> from manykernels.gating.regions import GivenRegions
+    >>> from manykernels.gating import GivenRegions
     >>> x = np.array([[0.0], [0.1], [0.2], [5.0], [5.1]])
     >>> GivenRegions(KMeans(2, random_state=0)).fit(x).shares(x[2:4])
     array([[1., 0.],
            [0., 1.]])
     """
 
-    def __init__(self, what: Any) -> None:
-        self.what = what
+    def __init__(
+        self, model: BaseEstimator | Callable[[Any], Any] | None = None, *, columns: Any = None
+    ) -> None:
+        self.model = model
+        self.columns = columns
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn regions from training rows; no region may be empty there."""
         with naming("regions"):
-            columns, self._model = _columns_and_model(self.what)
-            self._columns = resolve_columns(columns, X)
+            self._model = _unfitted(self.model)
+            self._columns = resolve_columns(self.columns, X)
             self._labels: np.ndarray | None = None
             if self._model is not None and hasattr(self._model, "fit"):
                 weighted = sample_weight is not None and has_fit_parameter(
@@ -464,7 +488,7 @@ class GivenRegions(BaseEstimator):
         except (TypeError, ValueError) as error:
             raise ValueError(
                 "shares are numbers, but these columns have other values. Turn categories "
-                "into shares by (columns, OneHotEncoder())."
+                "into shares by GivenRegions(OneHotEncoder(), columns=...)."
             ) from error
         n_rows = num_samples(X)
         if shares.ndim != 2 or len(shares) != n_rows or not shares.shape[1]:
@@ -512,28 +536,54 @@ class GivenRegions(BaseEstimator):
         return labels[:, None] == self._labels
 
 
-def _columns_and_model(what: Any) -> tuple[Any, Any]:
-    """Return the columns chosen by `what` (None: all), and an unfitted estimator or function."""
-    if isinstance(what, tuple) and len(what) == 2 and _is_model(what[1]):
-        return what[0], _columns_and_model(what[1])[1]
-    if isinstance(what, type):
-        raise TypeError(f"{what.__name__} is a class; pass an instance, {what.__name__}(...).")
-    if hasattr(what, "fit"):
-        if not any(hasattr(what, method) for method in ("predict_proba", "predict", "transform")):
+def _unfitted(model: Any) -> Any:
+    """Return an unfitted copy of an estimator; functions and None are returned as they are."""
+    if isinstance(model, type):
+        raise TypeError(f"{model.__name__} is a class; pass an instance, {model.__name__}(...).")
+    if hasattr(model, "fit"):
+        if not any(hasattr(model, name) for name in ("predict_proba", "predict", "transform")):
             raise TypeError(
-                f"{what!r} cannot be applied to new samples: it has no predict_proba, predict or "
+                f"{model!r} cannot be applied to new samples: it has no predict_proba, predict or "
                 "transform. Pass a number of regions, or another estimator."
             )
-        return None, clone(what)
-    if callable(what):
-        return None, what
-    if len(getattr(what, "shape", ())) == 2:
+        return clone(model)
+    if model is None or callable(model):
+        return model
+    if len(getattr(model, "shape", ())) == 2:
         raise TypeError(
             "a table of shares cannot be used for new samples; pass the columns of X that hold "
             "them, or a function of X."
         )
-    return what, None
+    raise TypeError(
+        f"model must be an estimator or a function of X, got {model!r}. Columns of X that hold "
+        "shares are passed by name: GivenRegions(columns=...)."
+    )
 
 
-def _is_model(what: Any) -> bool:
-    return hasattr(what, "fit") or callable(what)
+#: Values of the parameter `regions` of an estimator.
+AnyRegions = int | Sequence[int] | KernelRegions | GivenRegions
+
+
+def as_regions(regions: AnyRegions) -> KernelRegions | GivenRegions:
+    """Return the regions of a number, or of a list of numbers; objects are returned as they are.
+
+    Examples
+    --------
+    >>> from manykernels.gating.regions import as_regions
+    >>> as_regions(4)
+    KernelRegions(n_regions=4)
+    """
+    if isinstance(regions, KernelRegions | GivenRegions):
+        return regions
+    numbers = regions if isinstance(regions, Sequence | np.ndarray) else [regions]
+    if all(isinstance(number, Integral) and not isinstance(number, bool) for number in numbers):
+        return KernelRegions(regions)
+    wrapped = " Wrap it: regions=GivenRegions(...)." if _is_model(regions) else ""
+    raise ValueError(
+        "regions must be a number of regions, KernelRegions(...) or GivenRegions(...), got "
+        f"{regions!r}.{wrapped or ' Columns that hold shares are GivenRegions(columns=...).'}"
+    )
+
+
+def _is_model(value: object) -> bool:
+    return hasattr(value, "fit") or callable(value)

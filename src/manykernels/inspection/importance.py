@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
 from ..display import ImportanceDisplay
+from ..estimators.base import KernelEstimator
 from ..estimators.inputs import check_targets, matched_by_label, read_training, rows_that_count
 from ..estimators.prediction import is_multilabel
 from ..utils.folds import about_repeats
@@ -81,7 +83,9 @@ def _first_half(strata: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     return half
 
 
-def shares_of_views(fitted: Any, names: list[str], views: list[ViewKernels]) -> np.ndarray:
+def shares_of_views(
+    fitted: KernelEstimator, names: list[str], views: list[ViewKernels]
+) -> np.ndarray:
     """Return the share of each view in the weights of a model, (n_views,).
 
     Shares are averaged over machines and regions. `names` are the kernels of the model, some of
@@ -110,7 +114,7 @@ def share_intervals(shares: np.ndarray, resampled: np.ndarray, confidence: float
 
 
 def resampled_shares(
-    study: Study, learner: Any, views: list[ViewKernels], counts: Iterator[np.ndarray]
+    study: Study, learner: KernelEstimator, views: list[ViewKernels], counts: Iterator[np.ndarray]
 ) -> Iterator[np.ndarray]:
     """Yield the shares of the views in models of resamples."""
     names = study.stack.names
@@ -278,7 +282,12 @@ class Models:
     """Losses and shares of all models that are compared; None if not yet computed."""
 
     def __init__(
-        self, study: Study, learner: Any, fitted: Any, views: list[ViewKernels], verbose: bool
+        self,
+        study: Study,
+        learner: KernelEstimator,
+        fitted: KernelEstimator,
+        views: list[ViewKernels],
+        verbose: bool,
     ) -> None:
         self.study, self.fitted, self.views, self.verbose = study, fitted, views, verbose
         self.plain, self.learner = without_search(learner, fitted), at_chosen_norm(learner, fitted)
@@ -299,13 +308,13 @@ class Models:
         equal = of_plain_sum(self.learner, len(kernels))
         self.plain_sum = self.all if equal is None else self._losses("plain sum", equal, kernels)
         for j, view in enumerate(self.views):
-            if len(view.own):
-                self.alone[j] = self._losses(f"only {view.name!r}", self.learner, view.own)
+            if len(view.exclusive):
+                self.alone[j] = self._losses(f"only {view.name!r}", self.learner, view.exclusive)
         for k, shares in enumerate(resampled_shares(study, self.plain, self.views, resamples)):
             self.shares.append(shares)
             self._note(f"half-sample {k + 1}")
 
-    def _losses(self, title: str, learner: Any, kernels: np.ndarray) -> np.ndarray:
+    def _losses(self, title: str, learner: KernelEstimator, kernels: np.ndarray) -> np.ndarray:
         try:
             losses = self.study.losses(learner, kernels)
         except ValueError as error:
@@ -376,17 +385,17 @@ def _described(study: Study) -> str:
 
 
 def view_importance(
-    estimator: Any,
+    estimator: KernelEstimator,
     X: Any,
-    y: Any,
+    y: ArrayLike,
     *,
-    groups: Any = None,
-    scoring: Any = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    scoring: str | Callable[..., Any] | None = None,
     cv: Any = None,
     n_resamples: int = 50,
     confidence: float = 0.95,
-    sample_weight: Any = None,
-    random_state: Any = 0,
+    sample_weight: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = 0,
     verbose: bool = False,
 ) -> ViewImportance:
     """Measure the importance of views for a prediction, with confidence intervals.
@@ -536,16 +545,16 @@ def view_importance(
     rng = check_random_state(random_state)
     seed = rng.randint(np.iinfo(np.int32).max)
 
-    groups = data.groups
-    study = Study(stack._changed(groups=groups), y[kept], counts, score, None)
+    repeats = data.groups
+    study = Study(stack._changed(groups=repeats), y[kept], counts, score, None)
     fitted = study.fit(learner, slice(None))
-    splits = splits_of(cv, fitted, y, kept, groups, seed)
+    splits = splits_of(cv, fitted, y, kept, repeats, seed)
     n_folds = int(fitted.n_splits_) if splits is None and searches(learner) else 1
     study = replace(study, splits=splits, n_folds=n_folds)
     models = Models(study, learner, fitted, views, verbose)
     strata = study.y if is_classifier(estimator) else np.zeros(len(kept), int)
     try:
-        models.learn(half_samples(strata, groups, n_resamples, rng))
+        models.learn(half_samples(strata, repeats, n_resamples, rng))
     except KeyboardInterrupt:
         warn_caller(
             f"view_importance was interrupted after {models.done} models; the values of the other "
@@ -565,7 +574,7 @@ def _check_numbers(n_resamples: object, confidence: object) -> None:
         raise ValueError(f"confidence must be between 0 and 1, such as 0.95; got {confidence!r}.")
 
 
-def _checked_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
+def _checked_targets(estimator: KernelEstimator, X: Any, y: ArrayLike) -> np.ndarray:
     """Validate y: a target, or several numbers, per row of X."""
     if y is None:
         raise ValueError("view_importance requires y: it measures importance for predicting y.")
@@ -581,7 +590,7 @@ def _checked_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
 
 
 def _counted_rows(
-    estimator: Any, X: Any, sample_weight: Any
+    estimator: KernelEstimator, X: Any, sample_weight: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the indices of rows with nonzero weight, and these weights."""
     if sample_weight is None:

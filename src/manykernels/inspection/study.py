@@ -180,10 +180,10 @@ def _by(loss: Callable[[Any, Any], Any]) -> Losses:
 # unscaled kernels give the same machines with reg · n^(1/p), or with C · n^(−1/p).
 _SCALED = {"reg": 1.0, "C": -1.0}
 # Attributes with the chosen value of parameters whose own name is that of the list of candidates.
-_CHOSEN = {"regions": "n_regions_"}
+_CHOSEN = {"regions": "regions_"}
 
 
-def checked_learner(estimator: Any) -> Any:
+def checked_learner(estimator: KernelEstimator) -> Any:
     """Return a copy of the estimator for precomputed kernels; raise if it is not supported."""
     supported = (
         isinstance(estimator, KernelEstimator)
@@ -201,17 +201,17 @@ def checked_learner(estimator: Any) -> Any:
     return clone(estimator).set_params(kernels="precomputed", verbose=False)
 
 
-def searches(learner: Any) -> bool:
+def searches(learner: KernelEstimator) -> bool:
     """Return whether the estimator chooses its parameters by cross-validation."""
     return "ps" in learner.get_params(deep=False)
 
 
-def at_chosen_norm(learner: Any, fitted: Any) -> Any:
+def at_chosen_norm(learner: KernelEstimator, fitted: KernelEstimator) -> Any:
     """Return the estimator with the p chosen by a fit; a search chooses the other parameters."""
     return clone(learner).set_params(ps=[fitted.p_]) if searches(learner) else learner
 
 
-def _kind_without_search(learner: Any) -> type:
+def _kind_without_search(learner: KernelEstimator) -> type:
     """Return the class of the estimator, without "CV"."""
     if not searches(learner):
         return type(learner)
@@ -219,7 +219,7 @@ def _kind_without_search(learner: Any) -> type:
     return kind
 
 
-def without_search(learner: Any, fitted: Any) -> Any:
+def without_search(learner: KernelEstimator, fitted: KernelEstimator) -> Any:
     """Return the estimator without its search, at the chosen parameters."""
     if not searches(learner):
         return learner
@@ -240,7 +240,7 @@ def without_search(learner: Any, fitted: Any) -> Any:
     return plain.set_params(**{name: params[name] for name in names if name in params}, **chosen)
 
 
-def refuse_without_probabilities(learner: Any, scoring: Scoring) -> None:
+def refuse_without_probabilities(learner: KernelEstimator, scoring: Scoring) -> None:
     """Raise if the score needs probabilities that the estimator does not have."""
     kind = _kind_without_search(learner)
     if scoring.needs_probabilities and not (
@@ -252,7 +252,7 @@ def refuse_without_probabilities(learner: Any, scoring: Scoring) -> None:
         )
 
 
-def of_plain_sum(learner: Any, n_kernels: int) -> Any:
+def of_plain_sum(learner: KernelEstimator, n_kernels: int) -> Any:
     """Return the estimator at p = ∞, with weights 1; None if p is already infinite.
 
     A search chooses its regularisation again. Else the plain sum has the same norm as learnt
@@ -273,7 +273,7 @@ def of_plain_sum(learner: Any, n_kernels: int) -> Any:
     return clone(learner).set_params(p=np.inf, **scaled)
 
 
-def leaves_out_honestly(fitted: Any) -> bool:
+def leaves_out_honestly(fitted: KernelEstimator) -> bool:
     """Return whether a fit has unbiased held-out predictions of its training samples.
 
     A search has those of its folds. In closed form they are biased if the sample has been used in
@@ -310,7 +310,7 @@ class LeftOutAnswers:
     rows: np.ndarray | None
 
 
-def left_out_answers(fitted: Any) -> LeftOutAnswers | None:
+def left_out_answers(fitted: KernelEstimator) -> LeftOutAnswers | None:
     """Return unbiased held-out predictions of the training rows; None if there are none."""
     if not leaves_out_honestly(fitted):
         return None
@@ -346,13 +346,13 @@ class ViewKernels:
     name : str
     kernels : ndarray of int
         Kernels that use the view, and are removed when it is left out.
-    own : ndarray of int
+    exclusive : ndarray of int
         Kernels that use no other view, and remain when it is used alone.
     """
 
     name: str
     kernels: np.ndarray
-    own: np.ndarray
+    exclusive: np.ndarray
 
 
 def views_of(
@@ -394,12 +394,12 @@ def _of_tables(union: KernelUnion, X: Views) -> list[ViewKernels]:
                 f"View {name!r} has no kernel: add one, such as RBF().of({name!r}), or leave the "
                 "view out of X."
             )
-        own = [j for j in kernels if used[j] == {name}]
-        views.append(ViewKernels(name, np.array(kernels), np.array(own, dtype=int)))
+        exclusive = [j for j in kernels if used[j] == {name}]
+        views.append(ViewKernels(name, np.array(kernels), np.array(exclusive, dtype=int)))
     return views
 
 
-def _used_views(kernel: Any) -> set[str]:
+def _used_views(kernel: object) -> set[str]:
     """Return the names of the views that a kernel, a sum or a product of kernels uses."""
     if isinstance(kernel, OfView):
         return {kernel.view}
@@ -407,7 +407,7 @@ def _used_views(kernel: Any) -> set[str]:
     return {name for operand in operands if operand is not None for name in _used_views(operand)}
 
 
-def _of_groups(groups: Any, names: list[str]) -> list[ViewKernels]:
+def _of_groups(groups: object, names: list[str]) -> list[ViewKernels]:
     if not isinstance(groups, Mapping) or not groups:
         raise ValueError(
             "groups must be a dict from names of views to lists of kernel names, such as "
@@ -486,12 +486,14 @@ class Study:
         weights = self.weights
         return float(np.mean([weights[train].sum() for train, _ in self.splits]) / weights.sum())
 
-    def fit(self, learner: Any, kernels: Any, counts: np.ndarray | None = None) -> Any:
+    def fit(self, learner: KernelEstimator, kernels: Any, counts: np.ndarray | None = None) -> Any:
         """Fit a model with some of the kernels, with `counts` in place of those of the study."""
         counts = self.counts if counts is None else counts
         return clone(learner).fit(self.stack.select(kernels), self.y, counts)
 
-    def losses(self, learner: Any, kernels: Any, fitted: Any = None) -> np.ndarray:
+    def losses(
+        self, learner: KernelEstimator, kernels: Any, fitted: KernelEstimator | None = None
+    ) -> np.ndarray:
         """Return the held-out loss of each row, of models with some of the kernels.
 
         `fitted` is the model of all rows, if available. A search uses all rows; folds are then
@@ -522,7 +524,9 @@ class Study:
         stack = self.stack[np.ix_(rows, rows)]
         return replace(self, stack=stack, y=self.y[rows], counts=counts, splits=splits)
 
-    def _answers(self, learner: Any, kernels: Any, fitted: Any) -> Answers:
+    def _answers(
+        self, learner: KernelEstimator, kernels: Any, fitted: KernelEstimator | None
+    ) -> Answers:
         if self.splits is None:
             model = self.fit(learner, kernels) if fitted is None else fitted
             return _left_out(model, self.y)
@@ -531,7 +535,7 @@ class Study:
             learner = without_search(learner, fitted)
         return self._held_out(learner, self.stack.select(kernels), self.splits)
 
-    def _held_out(self, learner: Any, stack: KernelStack, splits: Splits) -> Answers:
+    def _held_out(self, learner: KernelEstimator, stack: KernelStack, splits: Splits) -> Answers:
         """Return held-out predictions of the folds."""
         y, counts = self.y, self.counts
         predictions, judged = np.zeros_like(y), np.zeros(len(y), bool)
@@ -548,7 +552,7 @@ class Study:
         return Answers(predictions, judged, log_losses)
 
 
-def _left_out(model: Any, y: np.ndarray) -> Answers:
+def _left_out(model: KernelEstimator, y: np.ndarray) -> Answers:
     """Return the held-out predictions that a fit has of its training rows."""
     answers = left_out_answers(model)
     assert answers is not None
@@ -559,13 +563,18 @@ def _left_out(model: Any, y: np.ndarray) -> Answers:
     )
 
 
-def _sample_log_losses(model: Any, logs: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _sample_log_losses(model: KernelEstimator, logs: np.ndarray, y: np.ndarray) -> np.ndarray:
     losses: np.ndarray = -logs[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     return losses
 
 
 def splits_of(
-    cv: Any, fitted: Any, y: np.ndarray, kept: np.ndarray, groups: np.ndarray, random_state: int
+    cv: Any,
+    fitted: KernelEstimator,
+    y: np.ndarray,
+    kept: np.ndarray,
+    groups: np.ndarray,
+    random_state: int,
 ) -> Splits | None:
     """Return folds of the rows `kept`, or None if the fits have held-out predictions.
 
@@ -597,7 +606,9 @@ def splits_of(
     return splits
 
 
-def _folds(n_folds: int, classes: Any, groups: np.ndarray, random_state: int) -> list[Any]:
+def _folds(
+    n_folds: int, classes: np.ndarray | None, groups: np.ndarray, random_state: int
+) -> list[Any]:
     """Return training and test rows of shuffled, stratified folds."""
     if n_folds < 2:
         raise ValueError(f"cv={n_folds}: there must be at least 2 folds.")
@@ -614,7 +625,9 @@ def _folds(n_folds: int, classes: Any, groups: np.ndarray, random_state: int) ->
     return [(np.delete(rows, test), test) for test in folds]
 
 
-def refuse_split(split: int, train: np.ndarray, test: np.ndarray, classes: Any = None) -> None:
+def refuse_split(
+    split: int, train: np.ndarray, test: np.ndarray, classes: np.ndarray | None = None
+) -> None:
     """Raise if a part is empty, the parts overlap, or a class has no training samples."""
     if not len(train):
         raise ValueError(f"Split {split} has no training samples.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from functools import partial
 from typing import Any, Self
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..utils.sklearn import check_sample_weight
+from ..utils.sklearn import sample_weights
 from ..utils.storable import storable
 from .adapters import as_kernel
 from .base import Kernel
@@ -33,6 +33,7 @@ from .stack import KernelStack
 from .standard import RBF, Cosine, Laplacian, Linear
 from .strings import Spectrum
 from .tables import (
+    Table,
     as_numbers,
     as_table,
     check_numbers,
@@ -94,7 +95,7 @@ class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         sample_weight : array-like of shape (rows,), optional
         """
         X = self._checked(X, reset=True)
-        weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = sample_weights(sample_weight, X)
         counted = weights > 0
         columns = [_scores(column, weights[counted]) for column in X[counted].T]
         self.values_ = [values for values, _ in columns]
@@ -201,14 +202,16 @@ def auto_kernels(view: object) -> KernelUnion:
     Categorical(columns=['colour'])
     """
     if (strings := column_of_strings(view)) is not None:
-        kernels = _of_strings(strings.ravel())
+        if not _are_sequences(strings.ravel()):
+            raise ValueError(_NO_DEFAULT)
+        kernels = _of_sequences(strings.ravel())
     else:
         table = _checked(view)
         kernels = _of_frame(table) if is_frame(table) else _of_numbers(table)
     return KernelUnion(list(kernels.items()))
 
 
-def _checked(view: Any) -> Any:
+def _checked(view: Table) -> Any:
     """Return `view` as a table; raise an error if it is none."""
     if isinstance(view, KernelStack):
         raise ValueError('A KernelStack holds kernels: pass it with kernels="precomputed".')
@@ -224,7 +227,7 @@ def _checked(view: Any) -> Any:
 # -- types of tables -------------------------------------------------------------------------
 
 
-def _of_frame(frame: Any) -> Named:
+def _of_frame(frame: Table) -> Named:
     """Return kernels of numbers, sequences and categories, and a product of both."""
     odd = [position for position, dtype in enumerate(frame.dtypes) if not is_numeric(dtype)]
     texts = [position for position in odd if _holds_categories(frame, position)]
@@ -240,7 +243,7 @@ def _of_frame(frame: Any) -> Named:
     return kernels | _of_sequence_columns(frame, sequences)
 
 
-def _of_numbers_and_categories(frame: Any, numbers: list[int], categories: list[int]) -> Named:
+def _of_numbers_and_categories(frame: Table, numbers: list[int], categories: list[int]) -> Named:
     if len(numbers) == frame.shape[1]:
         return _of_numbers(frame)
     kernels = _of_numbers(select_columns(frame, numbers)) if numbers else {}
@@ -266,12 +269,6 @@ def _of_sequence_columns(frame: object, positions: list[int]) -> Named:
     return kernels
 
 
-def _of_strings(entries: np.ndarray) -> Named:
-    if not _are_sequences(entries):
-        raise ValueError(_NO_DEFAULT)
-    return _of_sequences(entries)
-
-
 def _of_sequences(entries: np.ndarray) -> Named:
     shortest = min(len(entry) for entry in entries if not is_missing(entry))
     return {f"spectrum({k})": Spectrum(k) for k in (1, 2, 3) if k <= shortest}
@@ -293,7 +290,7 @@ def _are_sequences(entries: np.ndarray) -> bool:
     )
 
 
-def _of_numbers(table: Any) -> Named:
+def _of_numbers(table: Table) -> Named:
     check_numbers(table, "X", _ENCODE if is_frame(table) else _AS_FRAME)
     refuse_not_finite(table, "X")
     if hasattr(table, "iloc") and any(hasattr(dtype, "subtype") for dtype in set(table.dtypes)):
@@ -302,8 +299,13 @@ def _of_numbers(table: Any) -> Named:
             "frame.sparse.to_dense()."
         )
     is_sparse = sparse.issparse(table)
-    values = _without_duplicates(table).data if is_sparse else as_numbers(table)
-    if not is_sparse:
+    if is_sparse:
+        # Entries may be stored in several parts, which are added.
+        values = sparse.csr_array(table, copy=not table.has_canonical_format)
+        values.sum_duplicates()
+        values = values.data
+    else:
+        values = as_numbers(table)
         refuse_letters_read_as_digits(values, partial(column_label, table))
     is_sparse = is_sparse or (values.size > 0 and np.mean(values == 0) > _MOSTLY_ZEROS)
     if table.shape[1] >= _FEWEST_BITS and np.all((values == 0) | (values == 1)):
@@ -353,7 +355,7 @@ def _of_sparse(non_negative: bool) -> Named:
 
 
 @storable
-def signed_log(X: Any) -> Any:
+def signed_log(X: Table) -> Any:
     """Return ``log(1 + x)``, or ``−log(1 − x)`` for negative x, which new rows may have."""
     if sparse.issparse(X):
         return X.sign().multiply(abs(X).log1p()).tocsr()
@@ -391,7 +393,7 @@ def _has_category_dtype(frame: object, position: int) -> bool:
     return name.startswith(("category", "categorical", "enum"))
 
 
-def _column(frame: Any, position: int) -> Any:
+def _column(frame: Table, position: int) -> Any:
     return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
 
 
@@ -417,18 +419,10 @@ def _is_number(entry: object) -> bool:
     return is_missing(entry) or stands_for_number(entry)
 
 
-def _labels(frame: Any, positions: list[int]) -> list[Any]:
+def _labels(frame: Table, positions: list[int]) -> list[Any]:
     """Return the names of columns, or their positions if names are not strings."""
     names = [frame.columns[position] for position in positions]
     return names if all(isinstance(name, str) for name in names) else positions
-
-
-def _without_duplicates(table: Any) -> Any:
-    """Return a sparse table in which every entry is stored once."""
-    if not table.has_canonical_format:
-        table = table.copy()
-        table.sum_duplicates()
-    return table
 
 
 # -- The parameter ``kernels`` of estimators as a union of named kernels --------------------------
@@ -496,7 +490,7 @@ def kernels_for(X: object, kernels: object = None, *, missing: str = "error") ->
         return KernelUnion([(name, known_where_possible(kernel)) for name, kernel in pairs])
     X = as_views(X)
     if isinstance(kernels, Mapping):
-        bound = {name: kernel for name, kernel in kernels.items() if _is_bound(kernel)}
+        bound = {name: kernel for name, kernel in kernels.items() if names_its_views(kernel)}
         by_view = {view: entry for view, entry in kernels.items() if view not in bound}
         used = {view for kernel in bound.values() for view in views_of(kernel)}
         _check_views(by_view, used, X)
@@ -515,23 +509,15 @@ def kernels_for(X: object, kernels: object = None, *, missing: str = "error") ->
     return KernelUnion(of_views + [pair for pair in pairs if names_its_views(pair[1])])
 
 
-def _is_bound(kernel: object) -> bool:
-    return isinstance(kernel, Kernel) and names_its_views(kernel)
-
-
 def _of_view(kernels: object, view: str, views: Views) -> list[tuple[str, Any]]:
     """Return the named kernels of one view, from its entry in a dict of kernels."""
     with naming(f"view {view!r}"):
         pairs = (auto_kernels(views[view]) if kernels is None else as_union(kernels))._pairs
         several = kernels is None or isinstance(kernels, KernelUnion | Mapping | list | tuple)
-        return [
-            (f"{view}:{name}" if several else view, _bound_to(as_kernel(kernel), view))
-            for name, kernel in pairs
+        named = [
+            (f"{view}:{name}" if several else view, as_kernel(kernel)) for name, kernel in pairs
         ]
-
-
-def _bound_to(kernel: Kernel, view: str) -> Kernel:
-    return kernel if names_its_views(kernel) else kernel.of(view)
+        return [(name, k if names_its_views(k) else k.of(view)) for name, k in named]
 
 
 def _check_views(kernels: Mapping[str, Any], used: set[str], views: Views) -> None:
@@ -579,7 +565,7 @@ def _with_unions(kernels: object) -> Any:
     }
 
 
-def _are_pairs(kernels: Any) -> bool:
+def _are_pairs(kernels: Iterable[object]) -> bool:
     return any(isinstance(item, tuple) for item in kernels)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -22,13 +21,14 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_array
 
 from ..utils.numerics import in_threads
-from ..utils.sklearn import check_sample_weight, num_samples
+from ..utils.sklearn import num_samples, sample_weights
 from .checks import check_finite
-from .operators import TILE_ROWS, mirror_tile
+from .operators import TILE_ROWS, mirror, mirror_tile
 from .tables import (
     Columns,
     Matrix,
     SharedTable,
+    Table,
     array_if_plain,
     as_table,
     check_numbers,
@@ -245,7 +245,11 @@ class Kernel(BaseEstimator, ABC):
         X, Y = self._prepared(X, Y)
         with np.errstate(over="ignore", invalid="ignore"):
             K = self._evaluate(X, Y)
-        return self._completed(K, gram=Y is None)
+        check_finite(K, self._title)
+        if Y is None:
+            # Make K exactly symmetric: rounding errors may differ between the triangles.
+            mirror(K)
+        return K
 
     def diag(self, X: object) -> np.ndarray:
         """Return ``k(x, x)`` of the rows of `X`, without computing the matrix."""
@@ -321,14 +325,14 @@ class Kernel(BaseEstimator, ABC):
     # -- methods for subclasses ------------------------------------------------------------
 
     @abstractmethod
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+    def _evaluate(self, X: Table, Y: Table) -> np.ndarray:
         """Compute the kernel matrix of validated rows; `Y` is None for a Gram matrix."""
 
-    def _diagonal(self, X: Any) -> np.ndarray:
+    def _diagonal(self, X: Table) -> np.ndarray:
         blocks = gen_batches(num_samples(X), TILE_ROWS)
         return np.concatenate([np.diagonal(self._evaluate(X[rows], None)) for rows in blocks])
 
-    def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
+    def _learn_scale(self, X: Table, weights: np.ndarray) -> None:
         """Set data-dependent attributes from the rows `X`, all of positive weight."""
 
     def _validated(self, X: object) -> Any:
@@ -356,8 +360,8 @@ class Kernel(BaseEstimator, ABC):
                 refuse_not_finite(X, "X")  # its message also names the place
             raise
 
-    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    def _fit(self, X: Table, sample_weight: ArrayLike | None) -> None:
+        weights = sample_weights(sample_weight, X)
         self.n_features_in_ = X.shape[1]
         counted = weights > 0
         self._learn_scale(X if counted.all() else X[counted], weights[counted])
@@ -398,7 +402,7 @@ class Kernel(BaseEstimator, ABC):
     def _frozen_columns(self, X: object) -> Any:
         return self.columns_ if hasattr(self, "columns_") else resolve_columns(self.columns, X)
 
-    def _check_widths(self, X: Any, Y: Any) -> None:
+    def _check_widths(self, X: Table, Y: Table) -> None:
         width = X.shape[1]
         if hasattr(self, "n_features_in_") and width != self.n_features_in_:
             raise ValueError(
@@ -407,16 +411,6 @@ class Kernel(BaseEstimator, ABC):
             )
         if Y is not None and width != Y.shape[1]:
             raise ValueError(f"X has {width} columns to compare, but Y has {Y.shape[1]}.")
-
-    def _completed(self, K: np.ndarray, *, gram: bool) -> np.ndarray:
-        check_finite(K, self._title)
-        if gram:
-            # Make K exactly symmetric: rounding errors may differ between the triangles.
-            for rows in gen_batches(len(K), TILE_ROWS):
-                K[rows, : rows.start] = K[: rows.start, rows].T
-                corner = K[rows, rows]
-                corner[:] = np.triu(corner) + np.triu(corner, 1).T
-        return K
 
     # -- algebra ---------------------------------------------------------------------------
 
@@ -464,10 +458,13 @@ def _places(X: SharedTable, columns: Columns) -> tuple[int, ...] | None:
 _FEWEST_FOR_THREADS = 16
 
 
-def evaluate_into(matrices: Any, kernels: Iterable[tuple[str, Any]], X: object, Y: object) -> None:
+def evaluate_into(
+    matrices: Iterable[np.ndarray], kernels: Iterable[tuple[str, Any]], X: object, Y: object
+) -> None:
     """Write every kernel between the rows of `X` and `Y` (None: `X` again) into its matrix."""
     X, Y = SharedTable.of(X), None if Y is None else SharedTable.of(Y)
-    together: dict[int, list[_Place]] = {}
+    # By the id of a comparison: the comparison, and the kernels that are functions of it.
+    together: dict[int, tuple[Comparison, list[tuple[np.ndarray, str, Any]]]] = {}
     for matrix, (name, kernel) in zip(matrices, kernels, strict=True):
         with naming(f"kernel {name!r}"):
             compared = kernel._compared(X, Y)
@@ -477,24 +474,15 @@ def evaluate_into(matrices: Any, kernels: Iterable[tuple[str, Any]], X: object, 
                 if matrix.dtype != np.float64:
                     check_finite(matrix, kernel._title)  # float32 may have overflowed
             else:
-                place = _Place(matrix, name, *compared)
-                together.setdefault(id(place.comparison), []).append(place)
-    for places in together.values():
-        comparison = places[0].comparison
-        fill([place.matrix for place in places], [place.kernel for place in places], comparison)
-        for place in places:
-            with naming(f"kernel {place.name!r}"):
-                check_filled(place.matrix, place.kernel, comparison)
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Kernel that is a function of a comparison, and the matrix it is written to."""
-
-    matrix: np.ndarray
-    name: str
-    comparison: Comparison
-    kernel: Any
+                comparison, function = compared
+                _, members = together.setdefault(id(comparison), (comparison, []))
+                members.append((matrix, name, function))
+    for comparison, members in together.values():
+        filled, _, functions = zip(*members, strict=True)
+        fill(filled, functions, comparison)
+        for matrix, name, function in members:
+            with naming(f"kernel {name!r}"):
+                check_filled(matrix, function, comparison)
 
 
 def evaluated(comparison: Comparison, kernel: object) -> np.ndarray:

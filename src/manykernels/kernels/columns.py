@@ -20,7 +20,7 @@ from scipy import sparse
 
 from ..utils.sklearn import warn_caller
 from ..utils.storable import storable
-from .tables import column_label, copied, is_frame, is_missing, is_numeric, naming
+from .tables import Table, column_label, copied, is_frame, is_missing, is_numeric, naming
 from .views import Views
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def kind_of(entry: object) -> str:
 # -- columns of any table --------------------------------------------------------------------
 
 
-def odd_columns(table: Any) -> list[int]:
+def odd_columns(table: Table) -> list[int]:
     """Return the positions of columns without a numeric or boolean dtype."""
     if sparse.issparse(table) or len(table.shape) != 2:
         return []
@@ -65,7 +65,7 @@ def odd_columns(table: Any) -> list[int]:
     return [] if is_numeric(table.dtype) else list(range(table.shape[1]))
 
 
-def entries_of(table: Any, position: int) -> np.ndarray:
+def entries_of(table: Table, position: int) -> np.ndarray:
     """Return the entries of one column of a frame or array."""
     if not is_frame(table):
         return np.asarray(table[:, position])
@@ -75,7 +75,7 @@ def entries_of(table: Any, position: int) -> np.ndarray:
     return np.asarray(column.to_numpy())
 
 
-def _truth_columns(table: Any) -> list[int]:
+def _truth_columns(table: Table) -> list[int]:
     """Return the positions of columns with a boolean dtype."""
     if sparse.issparse(table) or len(table.shape) != 2:
         return []
@@ -84,7 +84,7 @@ def _truth_columns(table: Any) -> list[int]:
     return [j for j, dtype in enumerate(dtypes) if dtype in truths] if truths else []
 
 
-def _with_columns(table: Any, columns: dict[int, np.ndarray]) -> Any:
+def _with_columns(table: Table, columns: dict[int, np.ndarray]) -> Table:
     """Return the table with some columns replaced."""
     if not columns:
         return table
@@ -208,8 +208,8 @@ def compared_columns(
 
 
 def like_training(
-    X: object, model: Any, trained: dict[str, TrainedColumns], compared: Callable[[], Any]
-) -> Any:
+    X: object, model: Table, trained: dict[str, TrainedColumns], compared: Callable[[], Any]
+) -> Table:
     """Convert new rows to the types of training, with one warning about unseen categories.
 
     `model` are some or all training rows. `compared` returns :func:`compared_columns`.
@@ -232,13 +232,13 @@ def like_training(
 
 
 def _table_like(
-    table: Any,
-    model: Any,
+    table: Table,
+    model: Table,
     trained: TrainedColumns | None,
     compared: Callable[[], dict[int, bool]],
     unseen: list[str],
     suffix: str,
-) -> Any:
+) -> Table:
     """Convert the columns of one table; add messages about unseen categories to `unseen`."""
     if sparse.issparse(table) or len(table.shape) != 2 or len(model.shape) != 2:
         return table
@@ -323,14 +323,12 @@ def _is_as_expected(entries: np.ndarray, expected: _Expected) -> bool:
         return False
     kind = entries.dtype.kind
     if kind in "iuf":
-        return NUMBERS in expected.each or (TRUTH in expected.each and _are_bits(entries))
+        return NUMBERS in expected.each or (
+            TRUTH in expected.each and bool(np.isin(entries, (0, 1)).all())
+        )
     if kind == "b":
         return TRUTH in expected.each
     return {kind_of(entry) for entry in entries.tolist() if not is_missing(entry)} <= expected.each
-
-
-def _are_bits(entries: np.ndarray) -> bool:
-    return bool(np.isin(entries, (0, 1)).all())
 
 
 def _as_expected(entry: Any, expected: _Expected, label: str, row: int) -> Any:

@@ -43,7 +43,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..utils.numerics import ACCUMULATED, allocate
-from ..utils.sklearn import check_sample_weight, safe_indexing
+from ..utils.sklearn import safe_indexing, sample_weights
 from ..utils.storable import storable
 from .adapters import as_kernel
 from .base import Kernel
@@ -377,11 +377,6 @@ class Completion(StackTransform):
             for matrix in data:
                 symmetrize(matrix)
             row_diag = np.einsum("jii->ji", data).copy()
-        return self._stack_of(stack, data, row_diag)
-
-    def _stack_of(
-        self, stack: KernelStack, data: np.ndarray, row_diag: np.ndarray | None
-    ) -> KernelStack:
         whole = len(self.columns_) == len(self.present_[0])
         gram = stack.gram and whole
         col_diag = row_diag if gram else self.diagonals_[np.ix_(self.outputs_, self.columns_)]
@@ -599,15 +594,6 @@ class ConditionalCompletion(Completion):
             self._reconstructions[key] = Reconstruction.learn(others, similar[view], weights)
 
 
-__all__ = [
-    "COMPLETIONS",
-    "Completion",
-    "ConditionalCompletion",
-    "MeanCompletion",
-    "preparation_with",
-    "refuse_samples_without_kernels",
-]
-
 #: Completions by the value of the parameter `missing` of estimators.
 COMPLETIONS: dict[str, type[Completion]] = {
     "mean": MeanCompletion,
@@ -709,9 +695,7 @@ class WhereKnown(PartialKernel):
         """Fit the kernel on the rows that have values in its columns."""
         self._validate_params()
         X = SharedTable.of(X)
-        weights = check_sample_weight(
-            sample_weight, X.X, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = sample_weights(sample_weight, X.X)
         # A new kernel, since this one may have resolved its columns in an earlier fit.
         has, known = type(self)(self.kernel)._rows(X)
         if not weights[has].any():
@@ -800,26 +784,26 @@ def refuse_rows_without_kernels(kernels: list[tuple[str, Any]], X: object) -> No
         refuse_samples_without_kernels(known, [name for name, _ in partial], row_names(X))
 
 
-def refuse_rows_without_values(kernels: list[tuple[str, Any]], X: Any) -> None:
+def refuse_rows_without_values(kernels: list[tuple[str, Any]], X: object) -> None:
     """Raise an error for rows of a table that lack all columns of a kernel."""
-    X = as_table(X)
+    table = as_table(X)
     for name, kernel in kernels:
         kernel = as_kernel(kernel)
         if isinstance(kernel, Presence | WhereKnown):
             continue
-        rows = np.flatnonzero(~WhereKnown(kernel).known(X))
+        rows = np.flatnonzero(~WhereKnown(kernel).known(table))
         if len(rows):
-            names = row_names(X)
+            names = row_names(table)
             which = shown(rows if names is None else names[rows])
             raise ValueError(
                 f"Kernel {name!r}: all its columns are missing (NaN) for {len(rows)} of "
-                f'{X.shape[0]} samples, rows {which}. Pass missing="mean" or '
+                f'{table.shape[0]} samples, rows {which}. Pass missing="mean" or '
                 'missing="conditional" to the estimator, or leave these samples out.'
             )
 
 
 @contextmanager
-def explaining_lacking_rows(union: Any, X: Any) -> Iterator[None]:
+def explaining_lacking_rows(union: Any, X: object) -> Iterator[None]:
     """Replace an error about NaN by one about rows that lack all columns of a kernel."""
     try:
         yield

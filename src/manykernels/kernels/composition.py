@@ -17,13 +17,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from ..utils.sklearn import Interval, check_sample_weight, num_samples, safe_indexing
+from ..utils.sklearn import Interval, num_samples, safe_indexing, sample_weights
 from ..utils.storable import storable
 from .base import Kernel
 from .completion import PartialKernel
 from .tables import (
     Columns,
     SharedTable,
+    Table,
     as_table,
     check_numbers,
     column_positions,
@@ -235,9 +236,7 @@ class OfView(PartialKernel):
         """Fit the kernel on the rows that have the view."""
         self._validate_params()
         X = SharedTable.of(X)
-        weights = check_sample_weight(
-            sample_weight, self._views(X), dtype=np.float64, ensure_non_negative=True
-        )
+        weights = sample_weights(sample_weight, self._views(X))
         rows, table = self._rows(X)
         if not weights[rows].any():
             raise ValueError(f"view {self.view!r}: no training sample has it: leave the view out.")
@@ -276,16 +275,16 @@ def names_its_views(kernel: object) -> bool:
     """Return True if a kernel determines its views itself, as ``kernel.of(...)`` does."""
     if isinstance(kernel, OfView) or getattr(kernel, "of_all_views", False):
         return True
-    parts = [getattr(kernel, side, None) for side in ("left", "right")]
-    return any(part is not None and names_its_views(part) for part in parts)
+    terms = [getattr(kernel, side, None) for side in ("left", "right")]
+    return any(term is not None and names_its_views(term) for term in terms)
 
 
 def views_of(kernel: object) -> set[str]:
     """Return the views of a kernel, including those of the terms of a sum or product."""
     if isinstance(kernel, OfView):
         return {kernel.view}
-    parts = [getattr(kernel, side, None) for side in ("left", "right")]
-    return {view for part in parts if part is not None for view in views_of(part)}
+    terms = [getattr(kernel, side, None) for side in ("left", "right")]
+    return {view for term in terms if term is not None for view in views_of(term)}
 
 
 # -- Kernels of transformed columns ---------------------------------------------------------------
@@ -375,9 +374,7 @@ class After(Kernel):
 
     def _fit(self, X: SharedTable, sample_weight: ArrayLike | None) -> None:
         self._check_transformer()
-        weights = check_sample_weight(
-            sample_weight, X.X, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = sample_weights(sample_weight, X.X)
         key = "learnt", _fingerprint(self.transformer, drawn=False), weights.tobytes()
         transformer, output = X.once(key, lambda: self._learnt(X, weights))
         with naming(self._output_title):
@@ -439,7 +436,7 @@ class After(Kernel):
         output: SharedTable = X.once(self._fingerprint, transform)
         return output
 
-    def _transformed(self, transformer: Any, X: Any) -> Any:
+    def _transformed(self, transformer: Any, X: Table) -> Any:
         with naming(self._title):
             with _explaining(X):
                 output = transformer.transform(copied(X))

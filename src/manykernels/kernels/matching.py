@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..utils.sklearn import num_samples, safe_indexing, warn_caller
 from ..utils.storable import storable
-from .tables import is_frame
+from .tables import Table, is_frame, object_array
 
 if TYPE_CHECKING:
     from .stack import KernelStack
@@ -40,7 +40,7 @@ def row_names(table: object) -> np.ndarray | None:
     return check_samples(labels, len(labels), "samples")
 
 
-def column_names(table: Any) -> np.ndarray | None:
+def column_names(table: Table) -> np.ndarray | None:
     """Return the names of the columns of a data frame; None as for :func:`row_names`."""
     return _names(table.columns) if is_frame(table) else None
 
@@ -154,7 +154,7 @@ _SHOWN = 5
 class Labelled:
     """Table with the labels of its rows; None if rows are matched by position."""
 
-    table: Any
+    table: Table
     labels: Any = None
 
 
@@ -171,7 +171,8 @@ def matched(
         name: _array(view.labels) for name, view in tables.items() if view.labels is not None
     }
     sizes = {name: int(num_samples(view.table)) for name, view in tables.items()}
-    if not labelled or _all_equal(list(labelled.values())):
+    lists = [labels.tolist() for labels in labelled.values()]
+    if all(labels == lists[0] for labels in lists):
         _check_sizes(sizes)
         labels = next(iter(labelled.values()), None)
         return labels, {name: np.arange(size) for name, size in sizes.items()}
@@ -303,7 +304,7 @@ def matched_targets(labels: object, *, quiet: bool = False, **targets: Any) -> t
     return tuple(ordered)
 
 
-def _places_of(labels: object, index: object, what: str) -> list[int] | None:
+def _places_of(labels: Any, index: Any, what: str) -> list[int] | None:
     """Return the rows of the samples in `what`; None if rows are matched by position."""
     if labels is None or index is None or (hasattr(labels, "equals") and labels.equals(index)):
         return None
@@ -361,19 +362,11 @@ def _are_in_order(labels: list[Any]) -> bool:
     return list(map(str, labels)) == list(map(str, range(len(labels))))
 
 
-def _array(labels: Any) -> np.ndarray:
+def _array(labels: Iterable[object]) -> np.ndarray:
     """Return labels as a one-dimensional array; labels of several levels are tuples."""
     if isinstance(labels, np.ndarray) and labels.ndim == 1:
         return labels
-    values = list(labels)
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _all_equal(every: list[np.ndarray]) -> bool:
-    first = every[0].tolist()
-    return all(labels.tolist() == first for labels in every[1:])
+    return object_array(list(labels))
 
 
 def _examples(labelled: dict[str, np.ndarray]) -> str:
@@ -385,7 +378,7 @@ def _examples(labelled: dict[str, np.ndarray]) -> str:
     )
 
 
-def shown(labels: Any) -> str:
+def shown(labels: Sequence[object] | np.ndarray) -> str:
     """List the first labels, for an error message."""
     listed = ", ".join(repr(label) for label in _array(labels)[:_SHOWN].tolist())
     return listed + (", …" if len(labels) > _SHOWN else "")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,9 @@ from .operators import Guarantees, Positions, Samples, TransformedKernels
 from .stack import KernelStack, chosen_kernels, positions
 from .tables import SharedTable, naming
 from .union import KernelUnion
+
+if TYPE_CHECKING:
+    from .transforms import StackTransform
 
 # Entries of a block: 8 MiB of float64, which stay in a third-level cache between computation and
 # use. Measured at 208 rows: 2**17 takes 1.5 times as long, 2**19 to 2**21 the same time.
@@ -93,7 +96,9 @@ class OnDemandKernels:
 
     # -- transforms ------------------------------------------------------------------------
 
-    def after(self, transform: Any, sample_weight: np.ndarray | None) -> OnDemandKernels:
+    def after(
+        self, transform: StackTransform, sample_weight: np.ndarray | None
+    ) -> OnDemandKernels:
         """Return the transformed kernels; `transform` is fitted to each kernel on demand.
 
         Afterwards ``transform.select(kernels)`` is fitted to these kernels.
@@ -343,7 +348,7 @@ class StreamedKernels(TransformedKernels):
         """Return one kernel matrix (m, m)."""
         return self.combine(np.eye(self.n_kernels)[which])
 
-    def __getitem__(self, key: Any) -> KernelStack:
+    def __getitem__(self, key: tuple[object, ...]) -> KernelStack:
         """Return a stack of some rows and columns, ``streamed[np.ix_(rows, cols)]``."""
         rows, columns = (positions(index, len(self)) for index in key)
         gram = np.array_equal(rows, columns)
@@ -456,7 +461,7 @@ class RegionalKernels(TransformedKernels):
 
     def __init__(
         self,
-        base: Any,  # a KernelStack or StreamedKernels
+        base: KernelStack | StreamedKernels,
         row_factors: np.ndarray,
         col_factors: np.ndarray,
     ) -> None:
@@ -487,13 +492,12 @@ class RegionalKernels(TransformedKernels):
         squares = np.zeros((len(self), columns.shape[1]))
         if self._factor_errors.any():
             table = self._by_region(weights * self._scale)
-            factors = zip(self._row_factors, self._col_factors, self._factor_errors, strict=True)
-            for region_weights, (row_factor, col_factor, errors) in zip(
-                table, factors, strict=True
+            row_errors = self._factor_errors * self._row_factors
+            for region_weights, errors, factor in zip(
+                table, row_errors, self._col_factors, strict=True
             ):
-                products = self.base.apply(col_factor[:, None] * columns)
-                outputs = np.tensordot(region_weights, products, 1)
-                squares += ((errors * row_factor)[:, None] * outputs) ** 2
+                outputs = self.base.apply_combined(region_weights, factor[:, None] * columns)
+                squares += (errors[:, None] * outputs) ** 2
         return np.sqrt(squares)
 
     @property
@@ -626,7 +630,7 @@ class RegionalKernels(TransformedKernels):
             block += np.outer(row_factor[rows], col_factor[cols]) * plain
         return block
 
-    def __getitem__(self, key: Any) -> RegionalKernels:
+    def __getitem__(self, key: object) -> RegionalKernels:
         """Return the kernels of some rows and columns, ``regional[np.ix_(rows, cols)]``."""
         keys = key if isinstance(key, tuple) else (key, slice(None))
         rows, cols = (positions(index, n) for index, n in zip(keys, self.shape[:2], strict=True))

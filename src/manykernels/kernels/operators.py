@@ -18,7 +18,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any, Self, cast
@@ -92,20 +91,7 @@ def strip_sums(
     in_threads(add, strips(*outs[0].shape, mirrored=mirrored), _FEWEST_FOR_THREADS)
     if mirrored:
         for out in outs:
-            _mirror(out)
-
-
-def strip_products(
-    multiply: Callable[[int], np.ndarray], shape: tuple[int, int], outs: np.ndarray
-) -> None:
-    """Write ``multiply(j)`` into ``outs[j]`` for every kernel j of this shape, in threads."""
-
-    def fill(j: int) -> None:
-        outs[j] = multiply(j)
-
-    n_strips = len(outs) * len(strips(*shape, mirrored=True))
-    kernels = list(range(len(outs)))
-    in_threads(fill, kernels, 0 if n_strips >= _FEWEST_FOR_THREADS else len(kernels) + 1)
+            mirror(out)
 
 
 def strip_product(matrix: np.ndarray, columns: np.ndarray, *, mirrored: bool) -> np.ndarray:
@@ -119,7 +105,7 @@ def strip_product(matrix: np.ndarray, columns: np.ndarray, *, mirrored: bool) ->
     return result
 
 
-def _mirror(matrix: np.ndarray) -> None:
+def mirror(matrix: np.ndarray) -> None:
     """Copy the upper triangle of a square matrix to the lower one."""
     batches = list(gen_batches(len(matrix), TILE_ROWS))
     tiles = list(combinations_with_replacement(batches, 2))
@@ -377,6 +363,15 @@ class TransformedKernels(ABC):
         """Return ``Σ_j weights[j] K_j[indices, indices]``."""
         block = self._sum_stored(weights * self._scale, indices, indices)
         return self._subtract_offsets(block, weights, indices, indices)
+
+    @abstractmethod
+    def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the products ``K_j @ columns``, shape (n_kernels, rows, n_columns)."""
+
+    def apply_combined(self, weights: ArrayLike, columns: np.ndarray) -> np.ndarray:
+        """Return ``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
+        products: np.ndarray = np.tensordot(self._check_weights(weights), self.apply(columns), 1)
+        return products
 
     @abstractmethod
     def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -655,8 +650,14 @@ class StoredKernels(TransformedKernels):
         n_kernels, n_rows, n_columns = self.n_kernels, len(self), columns.shape[1]
         if self._in_strips:
             products = np.empty((n_kernels, n_columns, n_rows)) if out is None else out.mT
-            multiply = partial(self._factored_product, columns=columns, mirrored=self._mirrored)
-            strip_products(multiply, self.shape[:2], products.mT)
+            mirrored = self._mirrored
+
+            def multiply(j: int) -> None:
+                products[j] = self._factored_product(j, columns, mirrored).T
+
+            n_strips = n_kernels * len(strips(*self.shape[:2], mirrored=True))
+            fewest = 0 if n_strips >= _FEWEST_FOR_THREADS else n_kernels + 1
+            in_threads(multiply, list(range(n_kernels)), fewest)
         elif n_columns == 1 and self._cols.factor is None:
             # A single product over contiguous memory.
             flat = matmul(self.data.reshape(-1, self.shape[1]), columns)

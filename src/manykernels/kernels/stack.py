@@ -11,12 +11,12 @@ import zipfile
 import zlib
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -29,6 +29,9 @@ from .checks import SAME_ENTRY, IndefiniteKernelError, check_stack
 from .matching import check_samples, column_names, first_difference, row_names, same_samples
 from .operators import Guarantees, Samples, StoredArray, StoredKernels, take
 from .tables import is_frame, naming, real_array
+
+if TYPE_CHECKING:
+    from .views import Views
 
 # -- Validation of matrices, names and indices ----------------------------------------------------
 
@@ -369,8 +372,12 @@ def stack_html(stack: KernelStack) -> str:
     table = []
     for j, name in enumerate(sample.names):
         matrix = sample.kernel(j)
-        diagonal = None if stack.row_diag is None else stack.row_diag[j]
-        cells = [shortened(name), *map(_number, _described(matrix)), _number(_mean(diagonal))]
+        diagonal = np.zeros(0) if stack.row_diag is None else stack.row_diag[j]
+        cells = [
+            shortened(name),
+            *map(_number, _described(matrix)),
+            _number(_described(diagonal)[0]),
+        ]
         if stack.views is not None:
             cells.insert(1, shortened(str(stack.views[j])))
         table.append([*cells, _picture(matrix)] if tiny else cells)
@@ -383,8 +390,8 @@ def stack_html(stack: KernelStack) -> str:
     return title + html([*header, ""] if tiny else header, table, notes)
 
 
-def views_html(views: Any) -> str:
-    """Return a table with view row per view: its type, columns and numbers of rows."""
+def views_html(views: Views) -> str:
+    """Return a table with one row per view: its type, columns and numbers of rows."""
     table = [
         [
             shortened(name),
@@ -401,17 +408,12 @@ def views_html(views: Any) -> str:
     return title + html(header, table, [f"{more} more views."] if more else [])
 
 
-def _described(matrix: np.ndarray) -> tuple[float, float, float]:
+def _described(values: np.ndarray) -> tuple[float, float, float]:
     """Return the mean, minimum and maximum of the finite values."""
-    known = matrix[np.isfinite(matrix)]
+    known = values[np.isfinite(values)]
     if not known.size:
         return np.nan, np.nan, np.nan
     return float(known.mean()), float(known.min()), float(known.max())
-
-
-def _mean(values: np.ndarray | None) -> float:
-    known = np.zeros(0) if values is None else values[np.isfinite(values)]
-    return float(known.mean()) if known.size else np.nan
 
 
 def _number(value: float) -> str:
@@ -696,7 +698,9 @@ class KernelStack(StoredKernels):
         table.flags.writeable = False
         return self._changed(features=table)
 
-    def with_samples(self, rows: Any, cols: Any = None) -> KernelStack:
+    def with_samples(
+        self, rows: Iterable[object] | None, cols: Iterable[object] | None = None
+    ) -> KernelStack:
         """Return the stack with names of its samples, which sub-stacks keep.
 
         An estimator stores the names of the training samples, and raises an error for a test block

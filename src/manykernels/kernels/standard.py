@@ -26,9 +26,8 @@ from .base import (
     ManhattanDistances,
     SquaredDistances,
     evaluated,
-    fill,
 )
-from .tables import Columns, Matrix, SharedTable
+from .tables import Columns, Matrix, SharedTable, Table
 from .transforms import GammaKernel, gamma_options
 
 # Most entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
@@ -70,10 +69,7 @@ class ComparingKernel(Kernel):
             return shared.once(key, lambda: self._comparison(X, Y)), self
 
     def _evaluate(self, X: Matrix, Y: Matrix | None) -> np.ndarray:
-        comparison = self._comparison(X, Y)
-        K = np.empty(comparison.shape)
-        fill([K], [self], comparison)
-        return K
+        return evaluated(self._comparison(X, Y), self)
 
 
 @storable
@@ -275,7 +271,7 @@ class _HistogramKernel(Kernel):
 
     _accepts_sparse = False
 
-    def _validated(self, X: Any) -> Any:
+    def _validated(self, X: Table) -> Any:
         X = super()._validated(X)
         if X.min() < 0:
             row, column = np.argwhere(X < 0)[0]

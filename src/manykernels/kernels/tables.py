@@ -7,9 +7,9 @@ NumPy would silently drop imaginary parts and masks, and convert dates to number
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,10 @@ from ..utils.sklearn import get_column_indices, safe_indexing
 
 #: Selection of columns: names, positions, a slice, a mask or a callable; None means all.
 Columns = str | int | slice | Sequence[Any] | np.ndarray | Callable[[Any], Any] | None
+
+#: Array, sparse matrix, data frame of pandas or polars, list, Dask collection, or Views of
+#: several tables. They have no common base class.
+Table: TypeAlias = Any
 
 #: Validated numbers of a table, dense or sparse.
 Matrix = np.ndarray | sparse.csr_array | sparse.csr_matrix
@@ -50,7 +54,7 @@ def is_frame(table: object) -> bool:
     return hasattr(table, "columns") and hasattr(type(table), "dtypes")
 
 
-def copied(table: Any) -> Any:
+def copied(table: Table) -> Table:
     """Return a copy of a table of any kind."""
     return table.clone() if hasattr(table, "clone") else table.copy()
 
@@ -80,7 +84,7 @@ class SharedTable:
     and transformed only once.
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Table) -> None:
         self.X = X
         self._made: dict[Any, Any] = {}
 
@@ -101,7 +105,7 @@ class SharedTable:
         return self._made[key]
 
 
-def refuse_repeated_columns(frame: Any) -> None:
+def refuse_repeated_columns(frame: Table) -> None:
     """Raise an error if several columns of a data frame have the same name."""
     names = list(frame.columns)
     if len(set(names)) < len(names):
@@ -117,7 +121,7 @@ def resolve_columns(columns: Columns, X: object) -> Any:
     return columns(SharedTable.of(X).X) if callable(columns) else columns
 
 
-def column_positions(X: Any, columns: Columns) -> list[int]:
+def column_positions(X: Table, columns: Columns) -> list[int]:
     """Return the positions in `X` of `columns`: names, integers, a slice or a mask (None: all)."""
     shared = SharedTable.of(X)
     X = as_table(shared.X)
@@ -153,7 +157,7 @@ def _positions_of_list(table: SharedTable, columns: Columns) -> list[int] | None
     return None if None in positions or len(places) < width else positions
 
 
-def _places(frame: Any) -> dict[Any, int]:
+def _places(frame: Table) -> dict[Any, int]:
     """Return the position of every column by its name."""
     names = frame.columns
     # Iterating over a pandas index takes ten times as long as over its list.
@@ -162,7 +166,7 @@ def _places(frame: Any) -> dict[Any, int]:
     }
 
 
-def select_columns(X: object, columns: Columns) -> Any:
+def select_columns(X: object, columns: Columns) -> Table:
     """Return some columns of `X`, in two dimensions and in the same type of container."""
     shared = SharedTable.of(X)
     if columns is None:
@@ -174,7 +178,7 @@ def select_columns(X: object, columns: Columns) -> Any:
     return safe_indexing(as_table(shared.X), np.array(positions, dtype=np.intp), axis=1)
 
 
-def as_table(X: Any) -> Any:
+def as_table(X: Table) -> Table:
     """Convert `X` to two dimensions; lists become arrays, of objects if not all numbers."""
     if sparse.issparse(X):
         return X.tocsr()
@@ -189,12 +193,12 @@ def as_table(X: Any) -> Any:
     return table
 
 
-def column_label(X: Any, position: int) -> str:
+def column_label(X: Table, position: int) -> str:
     """Return the name of a column of the table `X` of selected columns in error messages."""
     return f"column {X.columns[position]!r}" if is_frame(X) else f"selected column {position}"
 
 
-def _existing_columns(X: Any) -> str:
+def _existing_columns(X: Table) -> str:
     names = getattr(X, "columns", None)
     if names is None:
         return f"columns 0 to {X.shape[1] - 1} and no column names"
@@ -252,7 +256,7 @@ def refuse_infinite(table: object, what: str) -> None:
         )
 
 
-def _first_place(table: Any, wrong: Callable[[np.ndarray], np.ndarray]) -> str:
+def _first_place(table: Table, wrong: Callable[[np.ndarray], np.ndarray]) -> str:
     """Return the row and column of the first wrong entry as text; empty if there is none."""
     if sparse.issparse(table):
         entries = table.tocoo()
@@ -263,7 +267,7 @@ def _first_place(table: Any, wrong: Callable[[np.ndarray], np.ndarray]) -> str:
     return f"row {places[0, 0]}, {column_label(table, places[0, 1])}" if len(places) else ""
 
 
-def as_numbers(table: Any) -> np.ndarray:
+def as_numbers(table: Table) -> np.ndarray:
     """Return the entries of a dense table as float64; None and NA become NaN."""
     if is_frame(table) and hasattr(table, "iloc"):
         return table.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -281,7 +285,7 @@ def real_array(table: object, what: str) -> np.ndarray:
     return np.asarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
 
 
-def array_if_plain(table: Any) -> Any:
+def array_if_plain(table: Table) -> Table:
     """Convert a data frame of NumPy numbers to an array; return anything else unchanged.
 
     scikit-learn inspects every column, which takes seconds for tens of thousands of columns.
@@ -293,7 +297,7 @@ def array_if_plain(table: Any) -> Any:
     return table
 
 
-def _check_columns(frame: Any, what: str, way_out: str) -> None:
+def _check_columns(frame: Table, what: str, way_out: str) -> None:
     if all(map(is_numeric, set(frame.dtypes))):
         return
     for position, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
@@ -327,14 +331,14 @@ def _check_objects(array: np.ndarray, what: str, way_out: str) -> None:
             raise type(error)(message.rstrip()) from error
 
 
-def _place(position: Any) -> str:
+def _place(position: Iterable[int]) -> str:
     return ", ".join(map(str, position))
 
 
 # -- Tables of views, and their missing rows ------------------------------------------------------
 
 
-def as_view(table: Any) -> Any:
+def as_view(table: Table) -> Table:
     """Return a data frame, csr matrix or array; texts and other objects in one dimension."""
     if table is None:
         raise ValueError("it is None; a table is needed.")
@@ -363,18 +367,18 @@ def as_view(table: Any) -> Any:
     return array
 
 
-def _as_array(table: Any) -> np.ndarray:
+def _as_array(table: Table) -> np.ndarray:
     if isinstance(table, np.ndarray):
         return table if table.dtype.kind not in "US" else table.astype(object)
     items = list(table)
     if not any(isinstance(item, list | tuple | np.ndarray | int | float) for item in items):
         # Texts, graphs and other objects, one per sample.
-        return _objects(items)
+        return object_array(items)
     try:
         array = np.asarray(items)
     except ValueError:
         # Objects of differing lengths, such as sequences of words.
-        return _objects(items)
+        return object_array(items)
     return array if array.dtype.kind not in "US" else np.asarray(items, dtype=object)
 
 
@@ -394,7 +398,7 @@ def entries_of_one_column(table: object, why: str) -> np.ndarray:
     return rows
 
 
-def column_of_strings(table: Any) -> np.ndarray | None:
+def column_of_strings(table: Table) -> np.ndarray | None:
     """Convert a list, Series or array of strings to a table of one column; else return None.
 
     Some strings may be missing. An array of one column of texts that are all numbers is numeric.
@@ -411,16 +415,17 @@ def column_of_strings(table: Any) -> np.ndarray | None:
     known = [entry for entry in entries if isinstance(entry, str)]
     if not known or (in_column and all(map(stands_for_number, known))):
         return None
-    return _objects(entries)[:, None]
+    return object_array(entries)[:, None]
 
 
-def _objects(items: list[Any]) -> np.ndarray:
+def object_array(items: list[Any]) -> np.ndarray:
+    """Return items of any kind as a one-dimensional array of objects."""
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
 
 
-def absent_rows(table: Any) -> np.ndarray:
+def absent_rows(table: Table) -> np.ndarray:
     """Return a mask of the rows with missing values only, (n_rows,)."""
     n_rows = table.shape[0]
     if sparse.issparse(table) or n_rows == 0:
@@ -435,7 +440,7 @@ def absent_rows(table: Any) -> np.ndarray:
     return absent
 
 
-def _columns(table: Any) -> Iterator[np.ndarray]:
+def _columns(table: Table) -> Iterator[np.ndarray]:
     if len(table.shape) == 1:
         yield table
         return

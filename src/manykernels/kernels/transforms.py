@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ..utils.numerics import ACCUMULATED
-from ..utils.sklearn import Interval, StrOptions, check_sample_weight
+from ..utils.sklearn import Interval, StrOptions, sample_weights
 from ..utils.storable import storable
 from .base import Kernel
 from .stack import KernelStack
@@ -168,9 +168,7 @@ class StackTransform(BaseEstimator, ABC):
                 f"{type(self).__name__} cannot take kernel {stack.names[j]!r}, which some samples "
                 "lack: complete it first, see manykernels.kernels.completion."
             )
-        weights = check_sample_weight(
-            sample_weight, stack, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = sample_weights(sample_weight, stack)
         self._learn(stack, weights, y)
         self.n_samples_fit_ = len(stack)
         return self

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
@@ -18,8 +18,8 @@ from ..utils.sklearn import (
     BaseComposition,
     Interval,
     VisualBlock,
-    check_sample_weight,
     num_samples,
+    sample_weights,
 )
 from ..utils.storable import storable
 from .adapters import as_kernel
@@ -27,7 +27,7 @@ from .base import SquaredDistances, check_filled, evaluate_into
 from .matching import row_names
 from .stack import KernelStack, check_dtype, check_stack
 from .standard import RBF
-from .tables import Columns, SharedTable, naming
+from .tables import Columns, SharedTable, Table, naming
 from .transforms import GAMMA_RULES, gamma_options
 from .views import one_or_views
 
@@ -84,10 +84,10 @@ class KernelUnion(BaseComposition):
 
     def __call__(
         self,
-        X: Any,
-        Y: Any = None,
+        X: Table,
+        Y: Table = None,
         *,
-        dtype: Any = np.float64,
+        dtype: DTypeLike = np.float64,
         memmap: str | Path | None = None,
     ) -> KernelStack:
         """Evaluate every kernel between the rows of `X` and those of `Y`, or of `X` again.
@@ -355,9 +355,7 @@ class RBFSubsets(KernelUnion):
         self._validate_params()
         widths = self._checked_widths()
         table = _numbers(X)
-        weights = check_sample_weight(
-            sample_weight, table, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = sample_weights(sample_weight, table)
         counted, weights = table[weights > 0.0], weights[weights > 0.0]
         least, most = self._checked_sizes(table.shape[1])
         rng = check_random_state(self.random_state)

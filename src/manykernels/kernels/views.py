@@ -23,7 +23,16 @@ from .matching import (
     shown,
 )
 from .stack import positions, views_html
-from .tables import Columns, absent_rows, as_view, column_positions, copied, is_frame, naming
+from .tables import (
+    Columns,
+    Table,
+    absent_rows,
+    as_view,
+    column_positions,
+    copied,
+    is_frame,
+    naming,
+)
 
 # -- Named tables with row labels, from dicts, data frames, MuData and AnnData --------------------
 
@@ -76,7 +85,7 @@ def _listed(columns: Columns) -> Any:
     return [columns] if isinstance(columns, str | int) else columns
 
 
-def _levels(frame: Any) -> dict[str, Labelled]:
+def _levels(frame: Table) -> dict[str, Labelled]:
     """Return the views of a pandas frame with two-level columns."""
     levels = getattr(frame.columns, "nlevels", 1)
     if levels != 2:
@@ -335,7 +344,7 @@ class Views:
             "accept Views; for others join the tables first: views.joined()."
         )
 
-    def joined(self) -> Any:
+    def joined(self) -> Table:
         """Return all numeric tables side by side: an array, or a csr matrix if one is sparse."""
         for name in self._tables:
             if not self.has(name).all():
@@ -426,7 +435,7 @@ class _Places:
         return views[np.atleast_1d(np.arange(len(views))[rows])]
 
 
-def columns_like(table: Any, model: Any, then: str = "training") -> Any:
+def columns_like(table: Table, model: Any, then: str = "training") -> Table:
     """Return `table` with its columns in the order of `model`, the table of training or `then`."""
     dimensions, expected_dimensions = len(table.shape), len(model.shape)
     if dimensions != expected_dimensions:
@@ -458,7 +467,7 @@ def _first(names: list[Any], chosen: set[Any]) -> Any:
     return next(name for name in names if name in chosen)
 
 
-def are_views(X: Any) -> bool:
+def are_views(X: Table) -> bool:
     """Return True if `X` holds several tables."""
     if sparse.issparse(X):
         return False  # some sparse matrices are dicts
@@ -472,7 +481,7 @@ def as_views(X: object, *, join: str = "exact") -> Views:
     return X if isinstance(X, Views) else Views(X, join=join)
 
 
-def one_or_views(X: object) -> Any:
+def one_or_views(X: object) -> Table:
     """Return a single table unchanged, several tables as :class:`Views`."""
     return as_views(X) if are_views(X) else X
 
@@ -492,7 +501,7 @@ def matched_views(
     return views, y, sample_weight
 
 
-def row_keys(table: Any) -> list[Any]:
+def row_keys(table: Table) -> list[Any]:
     """Return a hashable key for every row; rows with the same entries have the same key."""
     if isinstance(table, Views):
         keys: list[list[Any]] = []

@@ -326,11 +326,11 @@ class Counts:
     @classmethod
     def _counted(cls, term: Term, strings: Sequences) -> Counts:
         letters = strings.letters
-        parts = iter(term.occurrences(strings, letters))
-        first = next(parts)
+        sets = iter(term.occurrences(strings, letters))
+        first = next(sets)
         if first.n_words <= max(_FEW_WORDS, _WORDS_PER_OCCURRENCE * len(first.rows)):
-            return cls(letters, None, _sum_of_parts(first, parts, len(strings)))
-        words, weights = _joined([first, *parts])
+            return cls(letters, None, _sum_of_counts(first, sets, len(strings)))
+        words, weights = _joined([first, *sets])
         vocabulary = Vocabulary()
         numbers = vocabulary.learn(words)
         shape = len(strings), len(vocabulary)
@@ -338,10 +338,10 @@ class Counts:
 
     def like(self, term: Term, strings: Sequences) -> sparse.csr_array:
         """Count the same words in other strings."""
-        parts = iter(term.occurrences(strings, self.letters))
+        sets = iter(term.occurrences(strings, self.letters))
         if self.vocabulary is None:
-            return _sum_of_parts(next(parts), parts, len(strings))
-        words, weights = _joined(list(parts))
+            return _sum_of_counts(next(sets), sets, len(strings))
+        words, weights = _joined(list(sets))
         numbers = self.vocabulary.numbers(words)
         known = np.flatnonzero(numbers < len(self.vocabulary))
         shape = len(strings), len(self.vocabulary)
@@ -355,13 +355,13 @@ class Counts:
         return np.asarray(squares.sum(axis=1)).ravel()
 
 
-def _sum_of_parts(
+def _sum_of_counts(
     first: Occurrences, others: Iterator[Occurrences], n_rows: int
 ) -> sparse.csr_array:
     """Count all possible words in several sets of occurrences."""
     total = _matrix_of_all(first, n_rows)
-    for part in others:
-        total = total + _matrix_of_all(part, n_rows)
+    for words in others:
+        total = total + _matrix_of_all(words, n_rows)
     return total
 
 
@@ -373,20 +373,20 @@ def _matrix_of_all(words: Occurrences, n_rows: int) -> sparse.csr_array:
     return _matrix(words.rows, values, weights, (n_rows, words.n_words))
 
 
-def _joined(parts: list[Occurrences]) -> tuple[Occurrences, np.ndarray]:
+def _joined(sets: list[Occurrences]) -> tuple[Occurrences, np.ndarray]:
     """Merge several sets of occurrences, and return the weight of each occurrence."""
-    weights = np.repeat([part.weight for part in parts], [len(part.rows) for part in parts])
-    if len(parts) == 1:
-        return parts[0], weights
-    order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")
+    weights = np.repeat([words.weight for words in sets], [len(words.rows) for words in sets])
+    if len(sets) == 1:
+        return sets[0], weights
+    order = np.argsort(np.concatenate([words.rows for words in sets]), kind="stable")
 
     def join(arrays: Iterable[Any]) -> np.ndarray:
         return np.concatenate(list(arrays))[order]
 
-    letters = [join(digits) for digits in zip(*(part.digits for part in parts), strict=True)]
-    place = None if parts[0].place is None else join(part.place for part in parts)
-    rows = join(part.rows for part in parts)
-    return parts[0]._replace(rows=rows, digits=letters, place=place), weights[order]
+    letters = [join(digits) for digits in zip(*(words.digits for words in sets), strict=True)]
+    place = None if sets[0].place is None else join(words.place for words in sets)
+    rows = join(words.rows for words in sets)
+    return sets[0]._replace(rows=rows, digits=letters, place=place), weights[order]
 
 
 def _matrix(

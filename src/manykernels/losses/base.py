@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,39 +18,11 @@ from ..smo.program import BoxProblem
 from ..utils.numerics import ACCUMULATED
 from ..utils.storable import storable
 
-# -- Certificates: their interface, and the duality gap -------------------------------------------
+# -- Certificates: the duality gap ----------------------------------------------------------------
 
-
-@runtime_checkable
-class Guarantee(Protocol):
-    """Interface of all certificates.
-
-    A convex problem has a :class:`Certificate`, which bounds the distance to the global optimum;
-    a problem that is not convex has a certificate of a local optimum.
-    """
-
-    @property
-    def claim(self) -> str:
-        """Statement proved by a certificate of this kind, naming its attributes."""
-
-    @property
-    def tol(self) -> float:
-        """Requested tolerance."""
-
-    @property
-    def converged(self) -> bool:
-        """Whether the claim was proved within `tol`, rounding errors included."""
-
-    @property
-    def status(self) -> str:
-        """Outcome in one or a few words."""
-
-    @property
-    def message(self) -> str:
-        """Outcome in a sentence with numbers, and advice if it is not good enough."""
-
-    def __str__(self) -> str:
-        """Return `status` and `message`."""
+# Estimates of rounding errors are good to an order of magnitude. A gap within this multiple of the
+# estimate cannot be told from a rounding error.
+_UNCERTAINTY = 10.0
 
 
 @storable
@@ -130,7 +102,7 @@ class Certificate:
         """ "certified", "limited by rounding" or "stopped"."""
         if self.converged:
             return "certified"
-        limited = self.gap <= self.tol * abs(self.primal) + self.rounding
+        limited = self.gap <= self.tol * abs(self.primal) + _UNCERTAINTY * self.rounding
         return "limited by rounding" if limited else "stopped"
 
     @property
@@ -170,7 +142,7 @@ class KernelOperator(Protocol):
     def shape(self) -> tuple[int, int, int]:
         """Numbers of rows, columns and kernels."""
 
-    def combine(self, weights: Any, out: Array | None = None) -> Array:
+    def combine(self, weights: Array, out: Array | None = None) -> Array:
         """Return ``Σ_j weights[j] K_j``."""
 
     def apply(self, columns: Array, out: Array | None = None) -> Array:
@@ -188,7 +160,7 @@ class KernelOperator(Protocol):
     def __getitem__(self, key: Any) -> Self:
         """Return the kernels of some rows and columns."""
 
-    def select(self, kernels: Any) -> Self:
+    def select(self, kernels: Indices) -> Self:
         """Return some of the kernels."""
 
 
@@ -474,10 +446,6 @@ class DualProgram:
             gains=gains_of(v, products),
             longest=self._longest(v) if scalable else None,
         )
-
-    def lower_bound(self, v: Array, products: Array, support: Callable[[Array], float]) -> float:
-        """Return the lower bound on F proved by the best multiple of v; `support` is σ_B."""
-        return self.point(v, products).lower_bound(support)
 
     def _longest(self, v: Array) -> float:
         """Return the largest t for which ``t v`` is within the bounds."""

@@ -30,19 +30,19 @@ class SummedLoss(Loss):
 
     @property
     def spec(self) -> ProblemSpec:
-        specs = [part.spec for part in self.parts]
+        specs = [loss.spec for loss in self.parts]
         n_samples = max(spec.n_samples for spec in specs)
         return ProblemSpec(SummedLoss, n_samples, specs[0].n_kernels, len(specs))
 
     def evaluate(self, weights: Array) -> SummedEvaluation:
-        """Solve the inner problem of every part at `weights`."""
+        """Solve the inner problem of every loss at `weights`."""
         weights = np.asarray(weights, dtype=np.float64)
-        return SummedEvaluation(weights, [part.evaluate(weights) for part in self.parts])
+        return SummedEvaluation(weights, [loss.evaluate(weights) for loss in self.parts])
 
     def dual_point(self, dual: Array) -> DualPoint:
         columns = np.split(dual, dual.shape[1], axis=1)
         pairs = zip(self.parts, columns, strict=True)
-        points = [part.dual_point(block) for part, block in pairs]
+        points = [loss.dual_point(block) for loss, block in pairs]
         longest = [point.longest for point in points]
         return DualPoint(
             linear=sum(point.linear for point in points),
@@ -52,11 +52,11 @@ class SummedLoss(Loss):
         )
 
     def restricted(self, kernels: Indices) -> SummedLoss:
-        return SummedLoss([part.restricted(kernels) for part in self.parts])
+        return SummedLoss([loss.restricted(kernels) for loss in self.parts])
 
     def kernel(self, which: int) -> Array:
         """Return the block-diagonal matrix of the matrices of all parts."""
-        matrix: Array = linalg.block_diag(*[part.kernel(which) for part in self.parts])
+        matrix: Array = linalg.block_diag(*[loss.kernel(which) for loss in self.parts])
         return matrix
 
 
@@ -69,7 +69,7 @@ class SummedEvaluation:
 
     def _sum(self, name: str) -> Array:
         """Sum an attribute over all parts."""
-        total: Array = np.sum([getattr(part, name) for part in self.parts], axis=0)
+        total: Array = np.sum([getattr(point, name) for point in self.parts], axis=0)
         return total
 
     @property
@@ -94,30 +94,30 @@ class SummedEvaluation:
 
     @property
     def hyperbolic(self) -> bool:
-        return all(part.hyperbolic for part in self.parts)
+        return all(point.hyperbolic for point in self.parts)
 
     @property
     def dual(self) -> Array:
-        return np.hstack([part.dual for part in self.parts])
+        return np.hstack([point.dual for point in self.parts])
 
     @property
     def coefficients(self) -> Array:
-        return np.hstack([part.coefficients for part in self.parts])
+        return np.hstack([point.coefficients for point in self.parts])
 
     def reassessed(self) -> SummedEvaluation:
-        return SummedEvaluation(self.weights, [part.reassessed() for part in self.parts])
+        return SummedEvaluation(self.weights, [point.reassessed() for point in self.parts])
 
     @property
     def released(self) -> bool:
-        return any(part.released for part in self.parts)
+        return any(point.released for point in self.parts)
 
     def release(self) -> None:
         """Release the workspaces of all parts."""
-        for part in self.parts:
-            part.release()
+        for point in self.parts:
+            point.release()
 
     def hessian(self) -> Array:
-        hessian: Array = np.sum([part.hessian() for part in self.parts], axis=0)
+        hessian: Array = np.sum([point.hessian() for point in self.parts], axis=0)
         return hessian
 
     def model_hessian(self, gap: float) -> Array:

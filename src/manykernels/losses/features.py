@@ -31,7 +31,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +123,7 @@ class FeatureLoss(Loss):
         self.totals = np.maximum(spectrum[kept], 0.0)
         self.total = float(self.totals.sum())
         self.workspace = Workspace(len(sums.gram))
-        self.active: Any = slice(None)
+        self.active: Indices | slice = slice(None)
         # Positions of the features of a restricted loss among all features, and their number: dual
         # variables are laid out alike for both.
         self._places = np.arange(len(sums.gram))

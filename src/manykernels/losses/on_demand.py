@@ -16,6 +16,7 @@ The loss of a block, and of the kernels with a weight, is the plain one on a sta
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from typing import Any, Self, cast
@@ -55,12 +56,10 @@ class OnDemandLoss(Loss):
         held = np.flatnonzero(weights)
         if self.learns_reg:
             held = np.union1d(held, [0])
-        evaluation: Any = OnDemandEvaluation(
-            self, held, self.restricted(held).evaluate(weights[held])
-        )
-        return cast("Evaluation", evaluation)
+        inner = self.restricted(held).evaluate(weights[held])
+        return cast("Evaluation", OnDemandEvaluation(self, held, inner))
 
-    def within(self, gauge: Any) -> OnDemandLoss:
+    def within(self, gauge: Callable[[Array], float]) -> OnDemandLoss:
         loss = copy(self)
         loss.whole = self.whole.within(gauge)  # type: ignore[assignment]
         return loss
@@ -88,7 +87,7 @@ class OnDemandLoss(Loss):
     def _sweep(self, duals: list[Array]) -> list[tuple[Array, Array]]:
         swept = [(np.empty(self.n_kernels), np.empty(self.n_kernels)) for _ in duals]
 
-        def visit(kernels: Any, positions: Indices) -> None:
+        def visit(kernels: KernelOperator, positions: Indices) -> None:
             block: Any = self.whole.of_kernels(kernels)
             for dual, (gains, errors) in zip(duals, swept, strict=True):
                 gains[positions] = block.gains_at(dual)

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from .base import (
     HasDualProgram,
     Indices,
     KernelOperator,
+    KernelsOnDemand,
     ProblemSpec,
     nearly_definite,
 )
@@ -417,8 +418,8 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         evaluations = []
         for r, loss in enumerate(losses):
             # Each output is contiguous in memory, as LAPACK needs it.
-            own_products = np.ascontiguousarray(products.mT[:, r * width : (r + 1) * width]).mT
-            loss.workspace.products = loss._weighted(own_products)
+            products_of_loss = np.ascontiguousarray(products.mT[:, r * width : (r + 1) * width]).mT
+            loss.workspace.products = loss._weighted(products_of_loss)
             evaluations.append(loss._evaluation(weights[r], solutions[r], constants[r], leases[r]))
         return evaluations
 
@@ -524,10 +525,9 @@ class WithIdentity:
             stack.kernels = kernels
             work(stack, np.concatenate([[0], 1 + positions]))
 
-        on_demand: Any = self.kernels
-        on_demand.visit(visit_with_identity)
+        cast("KernelsOnDemand", self.kernels).visit(visit_with_identity)
 
-    def select(self, kernels: Any) -> Self:
+    def select(self, kernels: Indices) -> Self:
         if kernels[0] != 0:
             raise ValueError("The first selected kernel must be the identity, number 0.")
         selected = copy(self)
@@ -562,7 +562,27 @@ _AT_THE_LEAST = (
 )
 
 
-class JointSquareLoss(SquareLoss):
+class LearntRegularization(WorkspaceLoss):
+    """Loss whose first weight is that of the identity, the first of its kernels."""
+
+    kernels: WithIdentity
+    learns_reg = True
+    _gauge: Gauge | None = None
+    # True if the first weight had to be raised at the last point.
+    _at_least = False
+
+    def within(self, gauge: Gauge) -> Self:
+        loss = copy(self)
+        loss._gauge = gauge
+        return loss
+
+    def restricted(self, kernels: Indices) -> Self:
+        loss = super().restricted(kernels)
+        loss._gauge = of_some(self._gauge, kernels, self.n_kernels)
+        return loss
+
+
+class JointSquareLoss(LearntRegularization, SquareLoss):
     """F(λ, θ): the first weight is ``λ/unit``, the others are the kernel weights.
 
     Parameters
@@ -575,8 +595,6 @@ class JointSquareLoss(SquareLoss):
     sample_weight : ndarray of shape (m,), optional
     """
 
-    kernels: WithIdentity
-    learns_reg = True
     fixed_ridge = 0.0
 
     def __init__(
@@ -588,19 +606,6 @@ class JointSquareLoss(SquareLoss):
     ) -> None:
         extended = WithIdentity(kernels, unit, sample_weight)
         super().__init__(extended, targets, 1.0, sample_weight)
-        self._gauge: Gauge | None = None
-        # True if λ had to be raised at the last point.
-        self._at_least = False
-
-    def within(self, gauge: Gauge) -> Self:
-        loss = copy(self)
-        loss._gauge = gauge
-        return loss
-
-    def restricted(self, kernels: Indices) -> Self:
-        loss = super().restricted(kernels)
-        loss._gauge = of_some(self._gauge, kernels, self.n_kernels)
-        return loss
 
     def _evaluation(self, weights: Array, *arguments: Any) -> SquareEvaluation:
         evaluation = super()._evaluation(weights, *arguments)

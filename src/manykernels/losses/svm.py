@@ -22,9 +22,8 @@ belong to the lower bound D, which is linear in β for the v found. `slack` is `
 from __future__ import annotations
 
 from abc import abstractmethod
-from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ from .base import (
     nearly_definite,
 )
 from .on_demand import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
-from .square import Gauge, Raised, WithIdentity, of_some
+from .square import LearntRegularization, Raised, WithIdentity
 
 #: Relative gap of the inner machines, a hundredth of the solvers' default tolerance because this
 #: gap is part of the certified one.
@@ -497,7 +496,7 @@ class SquaredHingeLoss(_TwoClassLoss):
     _problem = staticmethod(squared_hinge_problem)
 
 
-class JointSquaredHingeLoss(SquaredHingeLoss):
+class JointSquaredHingeLoss(LearntRegularization, SquaredHingeLoss):
     """SVM with squared slacks whose C is learnt: the first weight is ``1/(C unit)``.
 
     Parameters
@@ -510,9 +509,6 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
         Factors of C.
     """
 
-    kernels: WithIdentity
-    learns_reg = True
-
     def __init__(
         self,
         kernels: KernelOperator,
@@ -523,19 +519,6 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
     ) -> None:
         extended = WithIdentity(kernels, unit, sample_weight)
         super().__init__(extended, signs, 1.0 / extended.diagonal, inner_tol)
-        self._gauge: Gauge | None = None
-        # True if 1/C had to be raised at the last point.
-        self._at_least = False
-
-    def within(self, gauge: Gauge) -> Self:
-        loss = copy(self)
-        loss._gauge = gauge
-        return loss
-
-    def restricted(self, kernels: Indices) -> Self:
-        loss = super().restricted(kernels)
-        loss._gauge = of_some(self._gauge, kernels, self.n_kernels)
-        return loss
 
     def evaluate(self, weights: Array) -> BoxEvaluation:
         evaluation = super().evaluate(weights)

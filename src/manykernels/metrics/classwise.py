@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.metrics import average_precision_score, make_scorer, matthews_corrcoef, recall_score
 from sklearn.utils.multiclass import type_of_target, unique_labels
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
@@ -14,7 +16,9 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from ..utils.sklearn import check_sample_weight, check_y
 
 
-def mean_class_accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+def mean_class_accuracy(
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
     """Return the mean over classes of the fraction of correctly classified samples.
 
     The measure of the Caltech101 experiments (Yan 2012, section 3.4). The same number as
@@ -44,7 +48,9 @@ def mean_class_accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) 
     )
 
 
-def mean_class_mcc(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+def mean_class_mcc(
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
     """Return the mean over classes of the Matthews correlation of each class against the rest.
 
     The measure of the protein data sets (Zien and Ong 2007; Kloft 2011; Yan 2012, section 3.6),
@@ -89,7 +95,11 @@ def mean_class_mcc(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> fl
 
 
 def mean_average_precision(
-    y_true: Any, y_score: Any, *, labels: Any = None, sample_weight: Any = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the mean over classes of the average precision of their scores.
 
@@ -136,7 +146,7 @@ def mean_average_precision(
 
 
 def _members_and_scores(
-    y_true: Any, scores: np.ndarray, labels: Any
+    y_true: ArrayLike, scores: np.ndarray, labels: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return class indicators and scores of the samples, (n_samples, n_classes) each."""
     check_consistent_length(y_true, scores)
@@ -155,32 +165,32 @@ def _members_and_scores(
                 f"shape; got {scores.shape}."
             )
         return members, scores
-    y_true = column_or_1d(y_true)
-    classes = np.unique(y_true) if labels is None else column_or_1d(labels)
+    truth: np.ndarray = column_or_1d(y_true)
+    classes = np.unique(truth) if labels is None else column_or_1d(labels)
     if len(classes) == 1:
         raise ValueError(
             f"All samples are of one class, {classes.tolist()[0]!r}: pass labels to name the "
             "class of the scores."
         )
-    if unknown := sorted(set(y_true.tolist()) - set(classes.tolist()), key=str):
+    if unknown := sorted(set(truth.tolist()) - set(classes.tolist()), key=str):
         raise ValueError(f"y_true has classes that are not among the labels: {unknown}.")
     n_columns = scores.shape[1]
     if len(classes) == 2 and n_columns <= 2:
         # Scores of the second class alone: the scores of the first are their negatives.
-        return (y_true == classes[1])[:, None], scores[:, -1:]
+        return (truth == classes[1])[:, None], scores[:, -1:]
     if n_columns != len(classes):
         raise ValueError(
             f"y_score has {n_columns} columns for {len(classes)} classes ({classes.tolist()}); "
             "pass labels if some classes do not occur in y_true."
         )
-    return y_true[:, None] == classes, scores
+    return truth[:, None] == classes, scores
 
 
 # -- scorers -------------------------------------------------------------------------------
 
 
 def mean_average_precision_scorer(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None
+    estimator: BaseEstimator, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return :func:`mean_average_precision` of a fitted classifier, for ``scoring=``.
 
@@ -208,7 +218,7 @@ def mean_average_precision_scorer(
     return mean_average_precision(y, scores, labels=labels, sample_weight=sample_weight)
 
 
-def _scores(estimator: Any, X: Any) -> Any:
+def _scores(estimator: BaseEstimator, X: Any) -> Any:
     if hasattr(estimator, "decision_function"):
         return estimator.decision_function(X)
     probabilities = estimator.predict_proba(X)
@@ -229,22 +239,22 @@ SCORERS: dict[str, Callable[..., float]] = {
 
 
 def _checked_labels(
-    y_true: Any, y_pred: Any, sample_weight: Any
+    y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return labels and weights of the samples with positive weight."""
     check_consistent_length(y_true, y_pred, sample_weight)
-    y_true, y_pred = check_y(y_true), check_y(y_pred)
-    for name, labels in (("y_true", y_true), ("y_pred", y_pred)):
+    truth, predicted = check_y(y_true), check_y(y_pred)
+    for name, labels in (("y_true", truth), ("y_pred", predicted)):
         kind = type_of_target(labels, input_name=name)
         if kind not in ("binary", "multiclass"):
             raise ValueError(f"{name} must be one class per sample, got {kind} values.")
-    unique_labels(y_true, y_pred)  # raises if numbers and strings are mixed
-    weights = check_sample_weight(sample_weight, y_true, ensure_non_negative=True)
+    unique_labels(truth, predicted)  # raises if numbers and strings are mixed
+    weights = check_sample_weight(sample_weight, truth, ensure_non_negative=True)
     counting = weights > 0
-    return y_true[counting], y_pred[counting], weights[counting]
+    return truth[counting], predicted[counting], weights[counting]
 
 
-def _checked_scores(y_score: Any) -> np.ndarray:
+def _checked_scores(y_score: ArrayLike) -> np.ndarray:
     """Return finite scores, (n_samples, n_columns)."""
     scores = np.asarray(y_score, dtype=np.float64)
     if scores.ndim not in (1, 2):

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import cross_val_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 
 from ..utils.folds import stratified_folds
+from ..utils.sklearn import num_samples
 
 # Numbers of the test's name; its degrees of freedom, 10 and 5, follow from these.
 _REPLICATIONS = 5
@@ -103,13 +104,13 @@ def combined_f_test(differences: ArrayLike) -> CombinedFTest:
 
 
 def five_by_two_cv_f_test(
-    estimator1: Any,
-    estimator2: Any,
+    estimator1: BaseEstimator,
+    estimator2: BaseEstimator,
     X: Any,
-    y: Any,
+    y: ArrayLike,
     *,
     scoring: Any = None,
-    random_state: Any = None,
+    random_state: int | np.random.RandomState | None = None,
 ) -> CombinedFTest:
     """Test whether two methods differ, by five replications of two-fold cross-validation.
 
@@ -157,7 +158,11 @@ def five_by_two_cv_f_test(
 
 
 def five_by_two_folds(
-    y: Any, *, classes: bool, random_state: Any, groups: np.ndarray | None = None
+    y: ArrayLike,
+    *,
+    classes: bool,
+    random_state: int | np.random.RandomState | None,
+    groups: np.ndarray | None = None,
 ) -> list[Split]:
     """Return training and test rows of five replications of two-fold cross-validation."""
     return repeated_folds(
@@ -168,17 +173,18 @@ def five_by_two_folds(
 def repeated_folds(
     n_folds: int,
     n_repeats: int,
-    y: Any,
+    y: ArrayLike,
     *,
     classes: bool,
-    random_state: Any,
+    random_state: int | np.random.RandomState | None,
     groups: np.ndarray | None = None,
 ) -> list[Split]:
     """Return training and test rows of repeated folds, stratified if `y` are classes.
 
     Rows of one group are in the same fold.
     """
-    labels, every = np.zeros(len(y), dtype=np.intp), np.arange(len(y))
+    every = np.arange(num_samples(y))
+    labels = np.zeros(len(every), dtype=np.intp)
     if classes and type_of_target(y) in ("binary", "multiclass"):
         labels = np.unique(y, return_inverse=True)[1]
     if n_folds < 2:

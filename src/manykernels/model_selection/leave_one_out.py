@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 from sklearn.metrics import average_precision_score, brier_score_loss
 
 from ..discriminant.decision import CalibratedScores
 from ..discriminant.problem import indicator_rule, labelled_stack, rule_offsets
+from ..estimators.kernel_data import KernelData
 from ..estimators.search import checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
@@ -120,11 +121,11 @@ class LeaveOneOut:
 
 def leave_one_out(
     stack: KernelStack,
-    y: Any,
-    regs: Any,
+    y: ArrayLike,
+    regs: ArrayLike,
     *,
-    weights: Any = None,
-    sample_weight: Any = None,
+    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     normalize: str | None = "multiplicative",
 ) -> LeaveOneOut:
     """Compute leave-one-out outputs of the discriminant on a weighted sum of kernels, for many λ.
@@ -163,13 +164,12 @@ def leave_one_out(
     """
     regularizations = checked_regs(regs, ())
     samples = labelled_stack("leave_one_out", stack, y, sample_weight)
-    problem = samples.prepared(preparation(normalize))
+    data = KernelData.of(samples, preparation(normalize))
+    targets = data.fisher_coding()
     weight = np.ones(len(samples.labels)) if samples.weights is None else samples.weights
-    combined = problem.stack.combine(np.ones(stack.n_kernels) if weights is None else weights)
-    outputs = left_out_outputs(combined, problem.targets, regularizations, weight)
-    return LeaveOneOut(
-        regularizations, samples.classes, samples.labels, problem.targets, outputs, weight
-    )
+    combined = data.stack.combine(np.ones(stack.n_kernels) if weights is None else weights)
+    outputs = left_out_outputs(combined, targets, regularizations, weight)
+    return LeaveOneOut(regularizations, samples.classes, samples.labels, targets, outputs, weight)
 
 
 def left_out_outputs(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from ..discriminant.problem import LabelledKernels, labelled_stack
+from ..discriminant.problem import labelled_stack
+from ..estimators.kernel_data import KernelData
 from ..estimators.search import checked_norms, checked_regs
 from ..kernels import KernelStack
+from ..kernels.samples import Samples
 from ..kernels.transforms import preparation
 from ..solvers.path import PAPER_NORMS, GridPoint, walk_grid
 from ..utils.sklearn import warn_caller
@@ -43,11 +45,11 @@ class LpPath:
 
 def lp_path(
     stack: KernelStack,
-    y: Any,
-    ps: Any = None,
-    regs: Any = None,
+    y: ArrayLike,
+    ps: ArrayLike | None = None,
+    regs: ArrayLike | None = None,
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     normalize: str | None = "multiplicative",
     tol: float = 1e-5,
 ) -> LpPath:
@@ -89,16 +91,16 @@ def lp_path(
 
 
 def path_of(
-    samples: LabelledKernels, ps: np.ndarray, regs: np.ndarray, normalize: str | None, tol: float
+    samples: Samples, ps: np.ndarray, regs: np.ndarray, normalize: str | None, tol: float
 ) -> LpPath:
     """Return the path of labelled kernels over a grid of norms and regularisations."""
-    problem = samples.prepared(preparation(normalize))
+    data = KernelData.of(samples, preparation(normalize))
     shape = (len(ps), len(regs))
     path = LpPath(
         ps,
         regs,
-        problem.stack.names,
-        np.full((*shape, problem.stack.n_kernels), np.nan),
+        data.stack.names,
+        np.full((*shape, data.stack.n_kernels), np.nan),
         np.full(shape, np.nan),
         np.full(shape, np.inf),
         np.zeros(shape, int),
@@ -111,7 +113,7 @@ def path_of(
         path.rel_gaps[here] = point.certificate.rel_gap
         path.n_inner_solves[here] = point.n_inner_solves
 
-    failures = walk_grid(problem.loss, ps, regs, visit, tol=tol)
+    failures = walk_grid(data.loss_at(data.fisher_coding()), ps, regs, visit, tol=tol)
     if failures:
         warn_caller(
             f"{len(failures)} of {path.rel_gaps.size} points of the path could not be solved "

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -65,7 +65,7 @@ _STAND_INS = (Arrays, Entries, Frame, Labels, Missing, Stored)
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, type(np.sum))
 
 
-def packed(model: Any) -> Any:
+def packed(model: BaseEstimator) -> Any:
     """Return the model in a form that skops can write; raise for parts that cannot be stored."""
     walk = _Walk(_stand_in)
     # The union first, so that error messages name the kernels.
@@ -73,16 +73,16 @@ def packed(model: Any) -> Any:
     return walk.of(model, type(model).__name__)
 
 
-def restored(model: Any) -> Any:
+def restored(model: object) -> Any:
     """Undo :func:`packed`."""
     return _Walk(_original).of(model, "")
 
 
-def restored_size(model: Any) -> int:
+def restored_size(model: object) -> int:
     """Return an upper bound of the bytes of the parts that :func:`packed` has replaced."""
     sizes: list[int] = []
 
-    def counted(value: Any, walk: _Walk) -> Any:
+    def counted(value: object, walk: _Walk) -> Any:
         if isinstance(value, (*_STAND_INS, Objects, Pairs)):
             sizes.append(value.n_bytes)
         return value
@@ -101,7 +101,7 @@ class _Walk:
         self._open: set[int] = set()
         self._path: list[str] = []
 
-    def of(self, value: Any, step: str) -> Any:
+    def of(self, value: object, step: str) -> Any:
         """Return the replacement of a value; `step` is its name for error messages."""
         if id(value) in self._done:
             return self._done[id(value)][1]
@@ -116,7 +116,7 @@ class _Walk:
         self._done[id(value)] = value, new
         return new
 
-    def inside(self, value: Any) -> Any:
+    def inside(self, value: object) -> Any:
         """Return the replacement of an entry without a name."""
         return self.of(value, "")
 
@@ -145,16 +145,16 @@ class _Walk:
         return _instance(kind, new)
 
 
-def _steps(values: Any) -> list[str]:
+def _steps(values: Sequence[Any]) -> list[str]:
     """Return names of the items of a list or tuple, for error messages."""
     if len(values) == 2 and isinstance(values[0], str):
         return ["", f"kernel {values[0]!r}"]
     return [""] * len(values)
 
 
-def _instance(kind: Any, attributes: dict[str, Any]) -> Any:
+def _instance(kind: type, attributes: dict[str, Any]) -> Any:
     """Create an object with these attributes, without calling its class."""
-    twin = object.__new__(kind)
+    twin: Any = object.__new__(kind)
     twin.__dict__.update(attributes)
     return twin
 
@@ -173,8 +173,8 @@ def _state(value: Any) -> dict[str, Any] | None:
     if kind.__getstate__ in (object.__getstate__, BaseEstimator.__getstate__):
         return vars(value)
     # Classes of this package may leave out attributes; the state of others is left to skops.
-    own = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-    return value.__getstate__() if own else None
+    ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return value.__getstate__() if ours else None
 
 
 # -- storing -------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _stand_in(value: Any, walk: _Walk) -> Any:
     return value
 
 
-def _without_fits(estimator: Any) -> Any:
+def _without_fits(estimator: BaseEstimator) -> Any:
     kept = {name: value for name, value in vars(estimator).items() if name not in _OF_FITS}
     return _instance(type(estimator), kept)
 
@@ -227,7 +227,7 @@ def _array(array: np.ndarray, walk: _Walk) -> Any:
     return array if type(array) is np.ndarray else np.array(array, subok=False)
 
 
-def _known_function(function: Any, place: str) -> Any:
+def _known_function(function: Callable[..., Any], place: str) -> Any:
     if not isinstance(function, partial | MethodType) and path_of(function) in functions():
         return function
     name = getattr(function, "__qualname__", repr(function))
@@ -251,7 +251,7 @@ def _check_importable(kind: type, place: str) -> None:
 # -- loading -------------------------------------------------------------------------------
 
 
-def _original(value: Any, walk: _Walk) -> Any:
+def _original(value: object, walk: _Walk) -> Any:
     """Return the original of a replacement, or the value itself."""
     if isinstance(value, Objects | Pairs):
         return value.restored(walk.inside)
@@ -267,7 +267,7 @@ _HEADER = "manykernels.json"
 _PACKAGE = __name__.partition(".")[0]
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file that is safe to open.
 
     The file is an archive in the format of `skops <https://skops.readthedocs.io>`_. An existing
@@ -482,7 +482,7 @@ def _restored(skops: Any, data: bytes, names: list[str], limit: int) -> Any:
     return model
 
 
-def _is_model(model: Any) -> bool:
+def _is_model(model: object) -> bool:
     if isinstance(model, Pipeline):
         return any(map(_is_model, dict(model.steps).values()))
     return isinstance(model, BaseEstimator) and any(

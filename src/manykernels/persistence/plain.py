@@ -199,14 +199,14 @@ def packed_list(values: list[Any], packed: Callable[[Any], Any]) -> Any:
     return Entries.of(values) if are_plain(values) else [packed(value) for value in values]
 
 
-def restored_list(packed: Any, restore: Callable[[Any], Any]) -> list[Any]:
+def restored_list(packed: object, restore: Callable[[Any], Any]) -> list[Any]:
     """Undo :func:`packed_list`."""
     if isinstance(packed, Entries):
         return packed.restored()
     return [restore(value) for value in _checked(packed, list)]
 
 
-def size_of_list(packed: Any) -> int:
+def size_of_list(packed: object) -> int:
     """Return an upper bound of the size of a packed list, without the contents of its entries."""
     return packed.n_bytes if isinstance(packed, Entries) else _NUMBER * len(_checked(packed, list))
 
@@ -219,7 +219,7 @@ def array_of_objects(values: Sequence[Any]) -> np.ndarray:
     return array
 
 
-def _checked(value: Any, kind: type) -> Any:
+def _checked(value: object, kind: type) -> Any:
     if not isinstance(value, kind):
         raise ModelFileError(f"it has a {type(value).__name__} in place of a {kind.__name__}")
     return value
@@ -240,7 +240,7 @@ _MASKED = (
 )
 
 
-def library_of(value: Any) -> str | None:
+def library_of(value: object) -> str | None:
     """Return the library of a data frame, or of an index; None for other objects."""
     for name, kinds in (("pandas", ("DataFrame", "Index")), ("polars", ("DataFrame",))):
         library = sys.modules.get(name)
@@ -249,7 +249,7 @@ def library_of(value: Any) -> str | None:
     return None
 
 
-def is_na(value: Any) -> bool:
+def is_na(value: object) -> bool:
     """Return whether a value is the missing value of pandas, ``pandas.NA``."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and value is pandas.NA
@@ -321,7 +321,7 @@ class Column:
             more = (cls.joined(categories), first.more[1], numbers)
             return cls(first.kind, np.concatenate(values), more)
         if first.kind in ("objects", "texts"):
-            entries = [entry for part in values for entry in part.restored()]
+            entries = [entry for column in values for entry in column.restored()]
             return cls(first.kind, Entries.of(entries), first.more)
         if first.kind == "masked":
             parts = zip(*values, strict=True)
@@ -494,7 +494,7 @@ def _library(name: str) -> Any:
         ) from error
 
 
-def _unsupported(dtype: Any, name: str) -> ModelFileError:
+def _unsupported(dtype: object, name: str) -> ModelFileError:
     return ModelFileError(
         f"{name} of a data frame has the type {dtype}, which cannot be stored: drop or convert it "
         "before fitting"

@@ -170,7 +170,7 @@ def canonical(
     names: dict[bytes, str] = {}
     sizes: list[int] = []
 
-    def renumbered(value: Any) -> Any:
+    def renumbered(value: object) -> Any:
         if isinstance(value, list):
             return [renumbered(item) for item in value]
         if not isinstance(value, dict):
@@ -254,7 +254,7 @@ class _Checks:
         self._nodes: dict[int, dict[str, Any]] = {}
         self._counts: dict[int, int] = {}
 
-    def count(self, value: Any, depth: int) -> int:
+    def count(self, value: object, depth: int) -> int:
         """Check a part of the tree, and return its number of nodes."""
         if depth > _MAX_DEPTH:
             raise ModelFileError(f"its tree is nested more than {_MAX_DEPTH} levels deep")

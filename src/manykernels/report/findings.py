@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import is_classifier, is_outlier_detector
 
 from ..display import ValidationDisplay
-from ..estimators.inputs import MatrixSource, groups_of, matched_by_label
+from ..estimators.base import KernelEstimator
+from ..estimators.inputs import MatrixSource, groups_of, matched_by_label, rows_that_count
 from ..estimators.regional import SourceWithShares
 from ..inspection.intervals import Intervals, Mean
 from ..inspection.study import LeftOutAnswers, left_out_answers
@@ -22,7 +25,7 @@ from ..kernels.views import row_keys
 from ..metrics.classwise import effective_number, in_use
 from ..scale.blocks import comes_in_blocks
 from ..utils.folds import about_repeats
-from ..utils.sklearn import num_samples, safe_indexing
+from ..utils.sklearn import check_sample_weight, num_samples, safe_indexing
 from ..utils.versions import shortened
 
 
@@ -67,53 +70,63 @@ class Samples:
     data : table, Views or KernelStack
         X, validated, with columns and views in the order of training.
     y : ndarray or None
+    weights : ndarray of shape (n_rows,)
+        Sample weights; zero for rows that do not count.
+    weighted : bool
+        Whether sample weights were passed; else all are one.
     new : ndarray of bool, (n_rows,), or None
-        Rows that are not training samples; None if unknown.
+        Rows that count and are not training samples; None if unknown.
     complete : bool
-        Whether the rows are all training rows in their order, so that the held-out predictions of
-        the model refer to them.
+        Whether the rows that count are all training rows in their order, so that the held-out
+        predictions of the model refer to them.
     """
 
     data: Any
     y: np.ndarray | None
+    weights: np.ndarray
+    weighted: bool
     new: np.ndarray | None
     complete: bool
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, new: bool | None) -> Samples:
-        """Validate X and y; detect new rows if `new` is None."""
+    def read(
+        cls,
+        estimator: KernelEstimator,
+        X: Any,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        new: bool | None = None,
+    ) -> Samples:
+        """Validate X, y and weights; detect new rows if `new` is None."""
         if comes_in_blocks(X):
             raise ValueError(
                 "report needs X in memory: pass a sample of the rows, or call report(estimator)."
             )
         original = X
-        X, y, _ = matched_by_label(estimator, X, y)
-        source = training_source(estimator)
-        data = source.read(estimator, X)
+        X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
+        data = training_source(estimator).read(estimator, X)
         n_rows = int(num_samples(data))
         targets = None if y is None else _dense(y)
         if targets is not None and len(targets) != n_rows:
             raise ValueError(
                 f"X has {n_rows} rows, but y has {len(targets)}: pass a target for every row."
             )
-        if new is not None:
-            return cls(data, targets, np.full(n_rows, bool(new)), not new)
-        if isinstance(data, KernelStack):
-            seen = _is_gram(source, original, data)
-            return cls(data, targets, np.full(n_rows, not seen), seen)
-        kept = _kept_rows(estimator)
-        if kept is None:
-            return cls(data, targets, None, False)
-        keys, kept_keys = row_keys(data), row_keys(kept)
-        distinct = set(kept_keys)
-        unseen = np.array([key not in distinct for key in keys])
-        if _keeps_all(estimator):
-            return cls(data, targets, unseen, keys == kept_keys)
-        # Only support vectors or landmarks are known. If X has all of them, it is taken as the
-        # training samples; if it has some, the other rows may be training samples or not.
-        if distinct <= set(keys):
-            return cls(data, targets, np.zeros(n_rows, bool), True)
-        return cls(data, targets, unseen if unseen.all() else None, False)
+        weights = np.ones(n_rows)
+        if sample_weight is not None:
+            given = check_sample_weight(
+                sample_weight, data, dtype=np.float64, ensure_non_negative=True
+            )
+            counting = rows_that_count(type(estimator).__name__, given)
+            weights = np.zeros(n_rows)
+            weights[counting] = given[counting]
+        unseen: np.ndarray | None = np.full(n_rows, bool(new))
+        complete = not new
+        if new is None:
+            unseen, complete = _unseen_rows(estimator, original, data, weights > 0.0)
+        if unseen is not None:
+            unseen &= weights > 0.0
+        return cls(data, targets, weights, sample_weight is not None, unseen, complete)
 
     def __len__(self) -> int:
         return int(num_samples(self.data))
@@ -125,7 +138,7 @@ class Samples:
         return safe_indexing(self.data, rows)
 
 
-def training_source(estimator: Any) -> Any:
+def training_source(estimator: KernelEstimator) -> Any:
     """Return the training data that a fitted estimator keeps, without shares of regions."""
     source = estimator._predictor.source
     return source.source if isinstance(source, SourceWithShares) else source
@@ -133,6 +146,28 @@ def training_source(estimator: Any) -> Any:
 
 def _dense(y: Any) -> np.ndarray:
     return np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
+
+
+def _unseen_rows(
+    estimator: KernelEstimator, original: object, data: Any, counting: np.ndarray
+) -> tuple[np.ndarray | None, bool]:
+    """Return rows that are not training samples, None if unknown, and `Samples.complete`."""
+    if isinstance(data, KernelStack):
+        seen = _is_gram(training_source(estimator), original, data)
+        return np.full(len(data), not seen), seen
+    kept = _kept_rows(estimator)
+    if kept is None:
+        return None, False
+    keys, kept_keys = row_keys(data), row_keys(kept)
+    distinct = set(kept_keys)
+    unseen = np.array([key not in distinct for key in keys])
+    if hasattr(estimator, "X_fit_") and not hasattr(estimator, "support_"):  # all rows are kept
+        return unseen, [keys[i] for i in np.flatnonzero(counting)] == kept_keys
+    # Only support vectors or landmarks are known. If X has all of them, it is taken as the
+    # training samples; if it has some, the other rows may be training samples or not.
+    if distinct <= set(keys):
+        return np.zeros(len(keys), bool), True
+    return unseen if unseen.all() else None, False
 
 
 def _is_gram(source: MatrixSource, original: object, stack: KernelStack) -> bool:
@@ -145,11 +180,7 @@ def _is_gram(source: MatrixSource, original: object, stack: KernelStack) -> bool
     return bool(np.allclose(matrix, matrix.T, equal_nan=True))
 
 
-def _keeps_all(estimator: Any) -> bool:
-    return hasattr(estimator, "X_fit_") and not hasattr(estimator, "support_")
-
-
-def _kept_rows(estimator: Any) -> Any:
+def _kept_rows(estimator: KernelEstimator) -> Any:
     """Return the training rows that the estimator keeps, or None."""
     if hasattr(estimator, "approximation_errors_"):
         return getattr(estimator, "landmarks_", None)
@@ -181,7 +212,7 @@ _NUMBERS = {
 }
 
 
-def kernel_views(estimator: Any) -> list[str]:
+def kernel_views(estimator: KernelEstimator) -> list[str]:
     """Return the view of each kernel; without views, the names of the kernels."""
     names = list(estimator.kernel_names_)
     source = training_source(estimator)
@@ -190,7 +221,7 @@ def kernel_views(estimator: Any) -> list[str]:
     return list(views_of_kernels(source.union.kernels_, source.table))
 
 
-def weights_of(estimator: Any) -> dict[str, Any]:
+def weights_of(estimator: KernelEstimator) -> dict[str, Any]:
     """Return kernel weights and their shares, for each class, region or target."""
     names, views = list(estimator.kernel_names_), kernel_views(estimator)
     gated = not hasattr(estimator, "weights_")
@@ -236,7 +267,7 @@ def weights_of(estimator: Any) -> dict[str, Any]:
     return contents
 
 
-def _titles(estimator: Any, weights: np.ndarray) -> list[str]:
+def _titles(estimator: KernelEstimator, weights: np.ndarray) -> list[str]:
     """Return the class, region or target of each weight vector; empty if there is one."""
     if weights.ndim == 1:
         return [""]
@@ -259,7 +290,7 @@ def _titles(estimator: Any, weights: np.ndarray) -> list[str]:
     return [f"target {k}" for k in range(len(weights))]
 
 
-def gate_of(estimator: Any) -> dict[str, Any] | None:
+def gate_of(estimator: KernelEstimator) -> dict[str, Any] | None:
     """Return a summary of the gate values at the training samples."""
     if not hasattr(estimator, "region_summary"):
         return None
@@ -275,7 +306,7 @@ def gate_of(estimator: Any) -> dict[str, Any] | None:
 # -- certificates ----------------------------------------------------------------------------
 
 
-def proof_of(estimator: Any) -> dict[str, Any] | None:
+def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
     """Return the certificates and the convergence history."""
     certificate = getattr(estimator, "certificate_", None)
     if certificate is None:
@@ -327,7 +358,7 @@ def proof_of(estimator: Any) -> dict[str, Any] | None:
     return contents
 
 
-def _question(estimator: Any, convex: bool) -> str:
+def _question(estimator: KernelEstimator, convex: bool) -> str:
     """Return the question that the certificate answers.
 
     If a rule sets the weights, the certificate is about the machine.
@@ -342,7 +373,7 @@ def _question(estimator: Any, convex: bool) -> str:
 # -- model selection -------------------------------------------------------------------------
 
 
-def choice_of(estimator: Any) -> dict[str, Any] | None:
+def choice_of(estimator: KernelEstimator) -> dict[str, Any] | None:
     """Return the parameters chosen by cross-validation and the scores of all candidates."""
     results = getattr(estimator, "cv_results_", None)
     if results is None:
@@ -380,12 +411,14 @@ def choice_of(estimator: Any) -> dict[str, Any] | None:
     return contents
 
 
-def _is_at_edge(estimator: Any, name: str, results: dict[str, Any]) -> bool:
+def _is_at_edge(estimator: KernelEstimator, name: str, results: dict[str, Any]) -> bool:
     values = np.unique(results[f"param_{name}"])
     return len(values) > 1 and getattr(estimator, f"{name}_") in values[[0, -1]]
 
 
-def _chosen(estimator: Any, parameters: list[str], which: int | None) -> dict[str, Any]:
+def _chosen(
+    estimator: KernelEstimator, parameters: list[str], which: int | None
+) -> dict[str, Any]:
     """Return the chosen values, as text, and their score."""
 
     def value(name: str) -> float:
@@ -414,6 +447,8 @@ _PER_BIN, _FEWEST_BINS, _MOST_BINS = 10, 3, 10
 _MOST_POINTS = 400
 # Probabilities are clipped to this before the logarithm.
 _LEAST_PROBABILITY = 1e-15
+# Remark about samples with weights.
+_WEIGHTED = "; scores are weighted, counts are not"
 
 
 @dataclass(frozen=True)
@@ -426,6 +461,8 @@ class Answers:
     probabilities : ndarray of shape (n_rows, n_classes) or None
     how : str
         Description of the samples.
+    weights : ndarray of shape (n_rows,)
+        Sample weights.
     groups : ndarray of int, (n_rows,)
         Rows of a group were held out together and are not independent.
     n_folds : int or None
@@ -437,6 +474,7 @@ class Answers:
     predictions: np.ndarray
     probabilities: np.ndarray | None
     how: str
+    weights: np.ndarray
     groups: np.ndarray
     n_folds: int | None = None
 
@@ -444,14 +482,14 @@ class Answers:
         """Return the mean of the losses of samples, with its interval."""
         # Fraction of the samples that each model was trained on; infinite for new samples.
         share = np.inf if self.n_folds is None else 1.0 - 1.0 / self.n_folds
-        ones = np.ones(len(losses))
-        return Intervals(ones, CONFIDENCE, share, hit_or_miss, groups=self.groups).of(losses)
+        intervals = Intervals(self.weights, CONFIDENCE, share, hit_or_miss, groups=self.groups)
+        return intervals.of(losses)
 
 
 # -- predictions -----------------------------------------------------------------------------
 
 
-def answers_about(estimator: Any, samples: Samples) -> Answers | str:
+def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str:
     """Return unbiased predictions, or a sentence that explains why there are none."""
     name = type(estimator).__name__
     if samples.y is None:
@@ -469,14 +507,14 @@ def answers_about(estimator: Any, samples: Samples) -> Answers | str:
             f"Predictions are not scored: these are training samples, and {name} has no unbiased "
             "held-out predictions. Pass new samples."
         )
-    rows = np.arange(len(samples)) if left_out.rows is None else left_out.rows
+    rows = np.flatnonzero(samples.weights) if left_out.rows is None else left_out.rows
     rows = rows[rows < len(samples)]
     y = samples.y[rows]
     if not samples.complete or len(y) != len(left_out.predictions):
         return (
             "Predictions are not scored: these are training samples, and the held-out predictions "
             "of the model are those of all training samples in their order, without rows of "
-            "weight zero. Pass X and y as in training, or new samples."
+            "weight zero. Pass X, y and sample_weight as in training, or new samples."
         )
     known, groups = left_out.known, groups_of(samples.data)[rows]
     n_splits = getattr(estimator, "n_splits_", 1)
@@ -492,12 +530,14 @@ def answers_about(estimator: Any, samples: Samples) -> Answers | str:
             how += ", the parameters chosen with all of them"
     if repeats := about_repeats(groups):
         how += f"; {repeats}"
+    how += _WEIGHTED if samples.weighted else ""
     probabilities = None if left_out.log_proba is None else np.exp(left_out.log_proba)[known]
     predictions = left_out.predictions[known]
-    return Answers(y[known], predictions, probabilities, how, groups[known], n_folds)
+    weights = samples.weights[rows][known]
+    return Answers(y[known], predictions, probabilities, how, weights, groups[known], n_folds)
 
 
-def _about_new(estimator: Any, samples: Samples) -> Answers:
+def _about_new(estimator: KernelEstimator, samples: Samples) -> Answers:
     assert samples.new is not None
     assert samples.y is not None
     rows = np.flatnonzero(samples.new)
@@ -505,15 +545,15 @@ def _about_new(estimator: Any, samples: Samples) -> Answers:
     probabilities = None
     if is_classifier(estimator) and hasattr(estimator, "predict_proba"):
         probabilities = estimator.predict_proba(X)
-    seen = len(samples) - len(rows)
-    how = counted(len(rows), "new sample") + (
-        f"; {counted(seen, 'row')} of X equal to training samples left out" if seen else ""
-    )
-    groups = groups_of(samples.data)[rows]
-    return Answers(samples.y[rows], estimator.predict(X), probabilities, how, groups)
+    how = counted(len(rows), "new sample")
+    if seen := int(np.count_nonzero(samples.weights)) - len(rows):
+        how += f"; {counted(seen, 'row')} of X equal to training samples left out"
+    how += _WEIGHTED if samples.weighted else ""
+    weights, groups = samples.weights[rows], groups_of(samples.data)[rows]
+    return Answers(samples.y[rows], estimator.predict(X), probabilities, how, weights, groups)
 
 
-def _left_out(estimator: Any) -> LeftOutAnswers | None:
+def _left_out(estimator: KernelEstimator) -> LeftOutAnswers | None:
     """Return unbiased predictions of the training rows; for several labels, of each label."""
     models = getattr(estimator, "estimators_", None)
     if models is None:
@@ -529,7 +569,7 @@ def _left_out(estimator: Any) -> LeftOutAnswers | None:
 # -- scores ----------------------------------------------------------------------------------
 
 
-def judgement(estimator: Any, samples: Samples) -> dict[str, Any] | str:
+def judgement(estimator: KernelEstimator, samples: Samples) -> dict[str, Any] | str:
     """Return the scores of predictions, or a sentence that explains why there are none."""
     if is_outlier_detector(estimator):
         return _of_novelties(estimator, samples)
@@ -559,9 +599,12 @@ def _of_classes(classes: np.ndarray, answers: Answers) -> dict[str, Any]:
     table = np.zeros((len(labels), len(labels)), dtype=int)
     np.add.at(table, (true, predicted), 1)
     wrong = (true != predicted).astype(float)
-    sizes, n_predicted = table.sum(axis=1), table.sum(axis=0)
-    hits = np.diag(table)
-    recalls = hits[sizes > 0] / sizes[sizes > 0]
+    # Sums of weights, as opposed to the counts in the table.
+    masses, predicted_masses, hits = (
+        np.bincount(rows, answers.weights * keep, len(labels))
+        for rows, keep in ((true, 1.0), (predicted, 1.0), (true, true == predicted))
+    )
+    recalls = hits[masses > 0] / masses[masses > 0]
     scores = [
         _score("accuracy", answers.mean(wrong, hit_or_miss=True).times(-1.0, 1.0)),
         {"name": "mean recall of the classes", "value": float(recalls.mean())},
@@ -570,14 +613,14 @@ def _of_classes(classes: np.ndarray, answers: Answers) -> dict[str, Any]:
         "scores": scores,
         "baseline": {
             "name": "always the most frequent class",
-            "value": float(sizes.max() / sizes.sum()),
+            "value": float(masses.max() / masses.sum()),
         },
         "classes": [
             {
                 "name": str(label),
-                "n": int(sizes[k]),
-                "recall": hits[k] / sizes[k] if sizes[k] else None,
-                "precision": hits[k] / n_predicted[k] if n_predicted[k] else None,
+                "n": int(table[k].sum()),
+                "recall": hits[k] / masses[k] if masses[k] else None,
+                "precision": hits[k] / predicted_masses[k] if predicted_masses[k] else None,
             }
             for k, label in enumerate(labels)
         ],
@@ -585,7 +628,7 @@ def _of_classes(classes: np.ndarray, answers: Answers) -> dict[str, Any]:
     if len(labels) <= _MOST_CLASSES:
         contents["confusion"] = table
     else:
-        off = table - np.diag(hits)
+        off = table - np.diag(np.diag(table))
         order = np.argsort(-off, axis=None, kind="stable")[:_CONFUSIONS]
         pairs = [np.unravel_index(k, off.shape) for k in order]
         contents["confusions"] = [
@@ -599,17 +642,20 @@ def _of_classes(classes: np.ndarray, answers: Answers) -> dict[str, Any]:
         losses = -np.log(np.clip(of_true, _LEAST_PROBABILITY, None))
         scores.append(_score("log loss", answers.mean(losses)))
         if len(classes) == 2:
-            curve = calibration(probabilities[:, 1], true == 1)
+            curve = calibration(probabilities[:, 1], true == 1, answers.weights)
             about = f"probability of {classes[1]}"
         else:
-            curve = calibration(probabilities.max(axis=1), true == predicted)
+            best = probabilities.max(axis=1)
+            curve = calibration(best, true == predicted, answers.weights)
             about = "probability of the predicted class"
         if curve:
             contents["calibration"] = {"of": about, "bins": curve}
     return contents
 
 
-def calibration(probabilities: np.ndarray, happened: np.ndarray) -> list[dict[str, Any]]:
+def calibration(
+    probabilities: np.ndarray, happened: np.ndarray, weights: np.ndarray
+) -> list[dict[str, Any]]:
     """Compare predicted probabilities with observed frequencies, in bins of equal size.
 
     Returns an empty list if there are too few samples.
@@ -620,12 +666,11 @@ def calibration(probabilities: np.ndarray, happened: np.ndarray) -> list[dict[st
     order = np.argsort(probabilities, kind="stable")
     bins = []
     for rows in np.array_split(order, n_bins):
-        share = Intervals(np.ones(len(rows)), CONFIDENCE, np.inf, True).of(
-            happened[rows].astype(float)
-        )
+        intervals = Intervals(weights[rows], CONFIDENCE, np.inf, hit_or_miss=True)
+        share = intervals.of(happened[rows].astype(float))
         bins.append(
             {
-                "said": float(probabilities[rows].mean()),
+                "said": float(np.average(probabilities[rows], weights=weights[rows])),
                 "happened": share.value,
                 "low": share.low,
                 "high": share.high,
@@ -639,7 +684,7 @@ def _of_labels(answers: Answers) -> dict[str, Any]:
     rows = []
     for k, (y, predicted) in enumerate(zip(answers.y.T, answers.predictions.T, strict=True)):
         accuracy = answers.mean((y != predicted).astype(float), hit_or_miss=True).times(-1.0, 1.0)
-        share = float(np.mean(y != 0))
+        share = float(np.average(y != 0, weights=answers.weights))
         rows.append(
             {
                 "name": str(k),
@@ -656,12 +701,13 @@ def _of_labels(answers: Answers) -> dict[str, Any]:
 def _of_numbers(answers: Answers) -> dict[str, Any]:
     y = answers.y.reshape(len(answers.y), -1).astype(float)
     predicted = answers.predictions.reshape(y.shape)
+    mean = partial(np.average, weights=answers.weights)
     targets = []
     for k in range(y.shape[1]):
-        errors = predicted[:, k] - y[:, k]
-        variance = float(np.var(y[:, k]))
+        errors, deviations = predicted[:, k] - y[:, k], y[:, k] - mean(y[:, k])
+        variance = mean(deviations**2)
         scores = [
-            {"name": "root mean square error", "value": float(np.sqrt(np.mean(errors**2)))},
+            {"name": "root mean square error", "value": float(np.sqrt(mean(errors**2)))},
             _score("mean absolute error", answers.mean(np.abs(errors))),
         ]
         if variance > 0.0:
@@ -692,7 +738,7 @@ def _means_of(targets: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"name": "mean R² of the targets", "value": float(np.mean(values))}] if values else []
 
 
-def _of_novelties(estimator: Any, samples: Samples) -> dict[str, Any] | str:
+def _of_novelties(estimator: KernelEstimator, samples: Samples) -> dict[str, Any] | str:
     if samples.new is None or not samples.new.any():
         return (
             "Novelties are not counted: these are training samples, and ν determines how many of "
@@ -700,10 +746,12 @@ def _of_novelties(estimator: Any, samples: Samples) -> dict[str, Any] | str:
         )
     rows = np.flatnonzero(samples.new)
     values = estimator.decision_function(samples.rows(rows))
-    answers = Answers(values, values, None, "", groups_of(samples.data)[rows])
+    how = counted(len(rows), "new sample") + (_WEIGHTED if samples.weighted else "")
+    weights, groups = samples.weights[rows], groups_of(samples.data)[rows]
+    answers = Answers(values, values, None, how, weights, groups)
     outside = answers.mean((values < 0).astype(float), hit_or_miss=True)
     return {
-        "how": counted(len(rows), "new sample"),
+        "how": how,
         "n_samples": len(rows),
         "confidence": CONFIDENCE,
         "scores": [_score("share of novelties", outside)],

@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike
 from ..display import ConvergenceDisplay, ImportanceDisplay, ValidationDisplay
 from ..display.base import BLUE, COLORS, GREY, GUIDE, Display, bare, cue, pyplot
 from ..display.validation import parameter_name
+from ..estimators.base import KernelEstimator
+from ..inspection import ViewImportance
 from ..utils import versions as tables
 from ..utils.files import replacing
 from .summary import summarize
@@ -248,11 +250,12 @@ class Report:
 
 
 def report(
-    estimator: Any,
+    estimator: KernelEstimator,
     X: Any = None,
-    y: Any = None,
+    y: ArrayLike | None = None,
     *,
-    importance: Any = "auto",
+    importance: bool | str | ViewImportance = "auto",
+    sample_weight: ArrayLike | None = None,
     new: bool | None = None,
     path: str | Path | None = None,
 ) -> Report:
@@ -275,6 +278,10 @@ def report(
         Whether to compute the importance of the views by :func:`~manykernels.view_importance`, or
         its result. That fits many models; "auto" does it for training samples of up to 300 rows
         and 12 views, and for estimators without a search.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples in all scores. Of a model that was fitted with sample weights, pass
+        them together with X and y: then the scores are those of the model, such as
+        ``left_out_score_``. Samples of weight zero do not count.
     new : bool, optional
         Whether X are new samples. By default, rows are compared with those that the model keeps.
     path : str or Path, optional
@@ -303,7 +310,10 @@ def report(
     """
     if path is not None:
         _template(), pyplot()  # a missing library is reported before the work is done
-    page = Report(summarize(estimator, X, y, importance=importance, new=new))
+    contents = summarize(
+        estimator, X, y, importance=importance, sample_weight=sample_weight, new=new
+    )
+    page = Report(contents)
     if path is not None:
         page.save(path)
     return page

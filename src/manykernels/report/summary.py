@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
@@ -67,7 +68,7 @@ _ALIKE = 0.99
 _NAMED_CLASSES = 5
 
 
-def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
+def data_checks(estimator: KernelEstimator, samples: Samples | None) -> dict[str, Any]:
     """Return sizes and checks of the samples; without samples, names known to the model."""
     if samples is None:
         return _known_by_model(estimator)
@@ -105,8 +106,9 @@ def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
                 "no two rows are equal",
             )
         )
-    if samples.new is not None and samples.new.any() and not samples.new.all():
-        seen = int(np.count_nonzero(~samples.new))
+    counting = samples.weights > 0.0
+    if samples.new is not None and samples.new.any() and not samples.new[counting].all():
+        seen = int(np.count_nonzero(~samples.new & counting))
         checks.append(
             {
                 "name": "Training samples",
@@ -136,7 +138,7 @@ def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
     return {**contents, "checks": checks}
 
 
-def _known_by_model(estimator: Any) -> dict[str, Any]:
+def _known_by_model(estimator: KernelEstimator) -> dict[str, Any]:
     contents: dict[str, Any] = {"checks": []}
     if hasattr(estimator, "feature_names_in_"):
         contents["names"] = [str(name) for name in estimator.feature_names_in_]
@@ -212,7 +214,7 @@ def _is_constant(column: np.ndarray) -> bool:
 # -- alignment -------------------------------------------------------------------------------
 
 
-def alignment_of(estimator: Any, samples: Samples) -> dict[str, Any] | str | None:
+def alignment_of(estimator: KernelEstimator, samples: Samples) -> dict[str, Any] | str | None:
     """Return the cosines between centred kernels, None if there are fewer than two.
 
     If there are too many, a sentence is returned instead. Only rows that have all kernels are
@@ -283,20 +285,21 @@ _NAMED = 4
 
 
 def summarize(
-    estimator: Any,
+    estimator: KernelEstimator,
     X: Any = None,
-    y: Any = None,
+    y: ArrayLike | None = None,
     *,
-    importance: Any = "auto",
+    importance: bool | str | ViewImportance = "auto",
+    sample_weight: ArrayLike | None = None,
     new: bool | None = None,
 ) -> dict[str, Any]:
     """Return the contents of a report; parameters as for :func:`~manykernels.report.report`."""
-    _check(estimator, X, y, importance)
-    samples = None if X is None else Samples.of(estimator, X, y, new)
+    _check(estimator, X, y, sample_weight, importance)
+    samples = None if X is None else Samples.read(estimator, X, y, sample_weight, new=new)
     remarks: list[str] = []
-    parts = {
+    sections = {
         "learnt": weights_of(estimator),
-        "importance": _importance(estimator, X, y, samples, importance, remarks),
+        "importance": _importance(estimator, X, y, sample_weight, samples, importance, remarks),
         "judged": None if samples is None else judgement(estimator, samples),
         "gate": gate_of(estimator),
         "proof": proof_of(estimator),
@@ -310,11 +313,11 @@ def summarize(
             "No samples were passed. report(model, X, y), with the training samples or new ones, "
             "contains more."
         )
-    remarks += [part for part in parts.values() if isinstance(part, str)]
+    remarks += [section for section in sections.values() if isinstance(section, str)]
     sections = {
-        name: part
-        for name, part in parts.items()
-        if part is not None and not isinstance(part, str)
+        name: section
+        for name, section in sections.items()
+        if section is not None and not isinstance(section, str)
     }
     heading = {"estimator": type(estimator).__name__, "kind": _kind(estimator)}
     answers = [_what_matters(sections), _how_good(estimator, sections), _how_sure(sections)]
@@ -329,13 +332,21 @@ def summarize(
     return contents
 
 
-def _check(estimator: Any, X: Any, y: Any, importance: Any) -> None:
+def _check(
+    estimator: KernelEstimator,
+    X: Any,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    importance: Any,
+) -> None:
     if not isinstance(estimator, KernelEstimator):
         got = f"the class {estimator.__name__}" if isinstance(estimator, type) else repr(estimator)
         raise ValueError(f"report takes a fitted estimator of this package; got {got}.")
     check_is_fitted(estimator)
     if X is None and y is not None:
         raise ValueError("report got y without X: pass both, or neither.")
+    if X is None and sample_weight is not None:
+        raise ValueError("report got sample_weight without X: pass both, or neither.")
     if not isinstance(importance, bool | ViewImportance) and importance != "auto":
         raise ValueError(
             'importance must be True, False, "auto" or the result of view_importance; got '
@@ -345,7 +356,7 @@ def _check(estimator: Any, X: Any, y: Any, importance: Any) -> None:
         raise ValueError("importance=True needs the training samples: pass X and y.")
 
 
-def _kind(estimator: Any) -> str:
+def _kind(estimator: KernelEstimator) -> str:
     if is_outlier_detector(estimator):
         return "novelty detection"
     return "classification" if is_classifier(estimator) else "regression"
@@ -355,9 +366,10 @@ def _kind(estimator: Any) -> str:
 
 
 def _importance(
-    estimator: Any,
+    estimator: KernelEstimator,
     X: Any,
-    y: Any,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
     samples: Samples | None,
     importance: bool | str | ViewImportance,
     remarks: list[str],
@@ -365,22 +377,25 @@ def _importance(
     """Return the importance of the views; compute it if requested, or if it takes little time."""
     if isinstance(importance, ViewImportance):
         return _of_importance(importance)
-    if importance is False or samples is None or samples.y is None:
+    if importance is False or samples is None or y is None:
         return None
     if importance is True:
-        return _of_importance(view_importance(estimator, X, y))
+        return _of_importance(view_importance(estimator, X, y, sample_weight=sample_weight))
     reason = _reason_to_skip(estimator, samples)
     if reason is None:
         try:
-            result = view_importance(estimator, X, y, n_resamples=_FEW_RESAMPLES)
-            return _of_importance(result)
+            return _of_importance(
+                view_importance(
+                    estimator, X, y, sample_weight=sample_weight, n_resamples=_FEW_RESAMPLES
+                )
+            )
         except ValueError as error:
             reason = str(error)
     remarks.append(f"The importance of the views was not computed. {reason}")
     return None
 
 
-def _reason_to_skip(estimator: Any, samples: Samples) -> str | None:
+def _reason_to_skip(estimator: KernelEstimator, samples: Samples) -> str | None:
     """Return why importance="auto" does not compute the importance, or None if it does."""
     way = "report(model, X, y, importance=True) computes it."
     try:
@@ -477,7 +492,7 @@ def _named(names: list[str]) -> str:
     return listed([*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"])
 
 
-def _how_good(estimator: Any, sections: dict[str, Any]) -> dict[str, Any]:
+def _how_good(estimator: KernelEstimator, sections: dict[str, Any]) -> dict[str, Any]:
     question = "How good is it?"
     judged, importance = sections.get("judged"), sections.get("importance")
     if judged is not None and judged["scores"]:
@@ -548,7 +563,7 @@ def _how_sure(sections: dict[str, Any]) -> dict[str, Any] | None:
 # -- parameters and versions -----------------------------------------------------------------
 
 
-def _reproduce(estimator: Any) -> dict[str, Any]:
+def _reproduce(estimator: KernelEstimator) -> dict[str, Any]:
     defaults = {
         name: repr(value) for name, value in type(estimator)().get_params(deep=False).items()
     }

@@ -37,7 +37,7 @@ from ..kernels import (
 )
 from ..kernels.base import evaluate_into
 from ..kernels.completion import explaining_lacking_rows
-from ..kernels.tables import SharedTable
+from ..kernels.tables import SharedTable, Table
 from ..kernels.transforms import Multiplicative
 from ..utils.numerics import EPS
 from ..utils.sklearn import Interval, num_samples, safe_indexing
@@ -69,7 +69,7 @@ class LandmarkSelector(BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
 
     @abstractmethod
-    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
+    def choose(self, union: KernelUnion, sample: Table, n_landmarks: int, seed: int) -> Chosen:
         """Return a table of `n_landmarks` rows of `sample`, and their row numbers.
 
         The row numbers are empty if the landmarks are not rows of `sample`.
@@ -80,7 +80,7 @@ class LandmarkSelector(BaseEstimator, ABC):
 class Uniform(LandmarkSelector):
     """Rows drawn at random, all with the same probability."""
 
-    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
+    def choose(self, union: KernelUnion, sample: Table, n_landmarks: int, seed: int) -> Chosen:
         drawn = np.random.default_rng(seed).permutation(int(num_samples(sample)))
         return _rows_of(sample, drawn[:n_landmarks])
 
@@ -93,7 +93,7 @@ class KMeansPlusPlus(LandmarkSelector):
     kernels.
     """
 
-    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
+    def choose(self, union: KernelUnion, sample: Table, n_landmarks: int, seed: int) -> Chosen:
         rng = np.random.default_rng(seed)
         rows, kernel = _mean_kernel(union, sample, max(n_landmarks, _MOST_ROWS), rng)
         lengths = np.diagonal(kernel)
@@ -130,7 +130,7 @@ class LeverageScores(LandmarkSelector):
     def __init__(self, reg: float = 1.0) -> None:
         self.reg = reg
 
-    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
+    def choose(self, union: KernelUnion, sample: Table, n_landmarks: int, seed: int) -> Chosen:
         self._validate_params()
         rng = np.random.default_rng(seed)
         rows, kernel = _mean_kernel(union, sample, max(n_landmarks, _MOST_ROWS), rng)
@@ -152,20 +152,20 @@ class Fixed(LandmarkSelector):
         Landmarks, with the columns of X.
     """
 
-    def __init__(self, landmarks: Any) -> None:
+    def __init__(self, landmarks: Table) -> None:
         self.landmarks = landmarks
 
-    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
+    def choose(self, union: KernelUnion, sample: Table, n_landmarks: int, seed: int) -> Chosen:
         return self.landmarks, np.empty(0, dtype=np.intp)
 
 
-def _rows_of(sample: Any, numbers: np.ndarray) -> Chosen:
+def _rows_of(sample: Table, numbers: np.ndarray) -> Chosen:
     numbers = np.sort(numbers)
     return safe_indexing(sample, numbers), numbers
 
 
 def _mean_kernel(
-    union: KernelUnion, sample: Any, most: int, rng: np.random.Generator
+    union: KernelUnion, sample: Table, most: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of some rows, and the mean of their kernels of variance one."""
     rows = np.sort(rng.permutation(int(num_samples(sample)))[:most])
@@ -196,7 +196,7 @@ _FEWEST_LANDMARKS = 50
 class NystromMap(FeatureMap):
     """Nyström features; `projections` are ``QΛ^{−½}`` of every kernel, (n_landmarks, d_j)."""
 
-    landmarks: Any
+    landmarks: Table
     projections: list[np.ndarray]
     chosen: np.ndarray
 
@@ -220,7 +220,7 @@ class NystromMap(FeatureMap):
     def attributes(self) -> dict[str, Any]:
         return {"landmarks_": self.landmarks}
 
-    def _write(self, X: Any, out: np.ndarray) -> None:
+    def _write(self, X: Table, out: np.ndarray) -> None:
         n_rows = int(num_samples(X.X if isinstance(X, SharedTable) else X))
         similarities = np.empty((len(self.projections), n_rows, len(self.projections[0])))
         with explaining_lacking_rows(self.union, X):
@@ -279,7 +279,7 @@ class Nystrom(Approximation):
         self.random_state = random_state
 
     def features_of(
-        self, union: KernelUnion, sample: Any, n_rows: int | None, *, spherical: bool
+        self, union: KernelUnion, sample: Table, n_rows: int | None, *, spherical: bool
     ) -> NystromMap:
         self._validate_params()
         selector = Uniform() if self.selector is None else self.selector
@@ -359,7 +359,7 @@ class Phases:
     frequencies: np.ndarray
     origin: np.ndarray
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Table) -> np.ndarray:
         rows = through(self.steps, X)
         if sparse.issparse(rows):
             phases: np.ndarray = safe_sparse_dot(rows, self.frequencies)
@@ -378,7 +378,7 @@ class FourierMap(KernelMap):
     def n_features(self) -> int:
         return 2 * self.parts[0].frequencies.shape[1]
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Table) -> np.ndarray:
         phases = self.parts[0](X)
         for part in self.parts[1:]:
             phases += part(X)
@@ -514,7 +514,7 @@ class RandomFeatures(Approximation):
         self.random_state = random_state
 
     def features_of(
-        self, union: KernelUnion, sample: Any, n_rows: int | None, *, spherical: bool
+        self, union: KernelUnion, sample: Table, n_rows: int | None, *, spherical: bool
     ) -> MapsOfKernels:
         """Return the features of fitted kernels; see :class:`~manykernels.scale.Approximation`."""
         self._validate_params()
@@ -545,7 +545,7 @@ class RandomFeatures(Approximation):
 # Maps of string kernels are in ``features.py``.
 
 
-def dense(rows: Any) -> np.ndarray:
+def dense(rows: Table) -> np.ndarray:
     """Return rows of numbers as a dense array."""
     return rows.toarray() if sparse.issparse(rows) else rows
 
@@ -561,7 +561,7 @@ class ColumnsMap(RowMap):
     def n_features(self) -> int:
         return self.n_columns
 
-    def _features(self, rows: Any) -> np.ndarray:
+    def _features(self, rows: Table) -> np.ndarray:
         return dense(rows)
 
 
@@ -583,7 +583,7 @@ def _of_cosine(kernel: Cosine, request: Request) -> KernelMap:
 class UnitRows:
     """Rows divided by their norms; rows of zeros stay zero."""
 
-    def __call__(self, rows: Any) -> Any:
+    def __call__(self, rows: Table) -> Table:
         return normalize(rows)
 
 
@@ -604,7 +604,7 @@ class MonomialsMap(RowMap):
     def n_features(self) -> int:
         return len(self.weights)
 
-    def _features(self, rows: Any) -> np.ndarray:
+    def _features(self, rows: Table) -> np.ndarray:
         u = self.factor * dense(rows)
         if self.constant > 0.0:
             u = np.column_stack([u, np.full(len(u), self.constant)])
@@ -720,7 +720,7 @@ class ExactFeatures(Approximation):
         self.random_state = random_state
 
     def features_of(
-        self, union: KernelUnion, sample: Any, n_rows: int | None, *, spherical: bool
+        self, union: KernelUnion, sample: Table, n_rows: int | None, *, spherical: bool
     ) -> MapsOfKernels:
         """Return the features of fitted kernels; see :class:`~manykernels.scale.Approximation`."""
         self._validate_params()

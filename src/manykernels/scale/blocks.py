@@ -8,7 +8,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate as running_sums
 from itertools import islice
 from numbers import Integral
@@ -19,7 +19,7 @@ from scipy import sparse
 
 from ..kernels import Views
 from ..kernels.matching import shown
-from ..kernels.tables import as_numbers, is_frame, is_numeric, naming
+from ..kernels.tables import Table, as_numbers, is_frame, is_numeric, naming
 from ..kernels.views import are_views, row_labels
 from ..utils.numerics import one_blas_thread, undivided
 from ..utils.sklearn import num_samples, safe_indexing
@@ -85,7 +85,7 @@ class DaskRows(RowBlocks):
     """Rows of a Dask array or data frame, or of a dict of them."""
 
     def __init__(
-        self, X: Any, y: Any, weight: Any, columns: tuple[Names, Names], reading: Reading
+        self, X: Table, y: Any, weight: Any, columns: tuple[Names, Names], reading: Reading
     ) -> None:
         super().__init__(reading)
         views = {name: _in_rows(table) for name, table in _named(X).items()}
@@ -101,7 +101,7 @@ class DaskRows(RowBlocks):
         self._first: Tally | None = None
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
+    def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
         _require_dask()
         names = list(X.columns) if is_frame(X) else []
         columns: list[Any] = []
@@ -157,7 +157,7 @@ class DaskRows(RowBlocks):
             tables[name] = missing if values is None else self._parts(values, name)
         return [Chunk(*chunk) for chunk in _zip(tables)]
 
-    def _parts(self, table: Any, name: str) -> list[Any]:
+    def _parts(self, table: Table, name: str) -> list[Any]:
         """Return the chunks of a table, aligned with the chunks of the first table."""
         if not is_dask(table):
             # In memory: targets, weights or a small view.
@@ -236,12 +236,12 @@ def _require_dask() -> None:
         ) from error
 
 
-def _named(X: Any) -> dict[str, Any]:
+def _named(X: Table) -> dict[str, Any]:
     """Return the tables by name; a single table is named "X" in error messages."""
     return dict(X) if isinstance(X, Mapping) else {"X": X}
 
 
-def _in_rows(table: Any) -> Any:
+def _in_rows(table: Table) -> Table:
     """Return a table whose chunks are whole rows, or a table in memory."""
     if not is_dask(table):
         return readable(table)
@@ -252,12 +252,12 @@ def _in_rows(table: Any) -> Any:
     return table.rechunk({1: -1})
 
 
-def _is_dask_frame(table: Any) -> bool:
+def _is_dask_frame(table: Table) -> bool:
     """Return True for a Dask data frame or Series."""
     return is_dask(table) and hasattr(table, "divisions")
 
 
-def _divided_like(base: Any, table: Any) -> Any:
+def _divided_like(base: Any, table: Table) -> Table:
     """Return a Dask frame or Series repartitioned like `base`, if the divisions are known."""
     if not (_is_dask_frame(base) and _is_dask_frame(table)):
         return table
@@ -273,7 +273,7 @@ def _divided_like(base: Any, table: Any) -> Any:
     return table.repartition(divisions=divisions)
 
 
-def _known_lengths(table: Any) -> list[int] | None:
+def _known_lengths(table: Table) -> list[int] | None:
     """Return the rows per chunk of a Dask array; None if they are unknown."""
     if not is_dask(table) or not hasattr(table, "chunks"):
         return None
@@ -281,7 +281,7 @@ def _known_lengths(table: Any) -> list[int] | None:
     return None if np.isnan(lengths).any() else [int(length) for length in lengths]
 
 
-def _delayed(table: Any) -> list[Any]:
+def _delayed(table: Table) -> list[Any]:
     parts = table.to_delayed()
     return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
 
@@ -306,7 +306,7 @@ def _zip(parts: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
 class Chunk:
     """Delayed rows of one chunk: a table, or a dict of tables."""
 
-    X: Any
+    X: Table
     y: Any
     weight: Any
 
@@ -341,12 +341,10 @@ class Job:
         piece = self.piece(chunk, start, number)
         if len(piece) == 0:
             return
-        reading, size = self.reading, self.reading.block_size
-        check = PieceCheck(reading.needs_y, reading.allow_nan, reading.may_lack, self.template)
+        size, check = self.reading.block_size, PieceCheck(self.reading, self.template)
         for first in range(0, len(piece), size):
             rows = piece.cut(first, first + size)
-            at = number + first // size
-            yield Block(*check(rows.X, rows.y, rows.weight, rows.start, at), rows.start, at)
+            yield check(replace(rows, number=number + first // size))
 
     def piece(self, chunk: Chunk, start: int, number: int) -> Block:
         """Return a chunk as one block, with targets and weights split off the table."""
@@ -410,7 +408,7 @@ def _is_counted(index: Any) -> bool:
     return index.dtype.kind in "iu" and bool((np.diff(index.to_numpy()) == 1).all())
 
 
-def _unlabelled(table: Any) -> Any:
+def _unlabelled(table: Table) -> Table:
     """Return a pandas frame with the default index."""
     return table.reset_index(drop=True) if hasattr(table, "iloc") else table
 
@@ -504,12 +502,12 @@ State = tuple[Any, Tally]
 # -- tasks; the dashboard shows these function names -----------------------------------------
 
 
-def count_rows(X: Any) -> int:
+def count_rows(X: Table) -> int:
     return int(num_samples(next(iter(X.values())) if isinstance(X, dict) else X))
 
 
 def accumulate_rows(
-    job: Job, X: Any, y: Any, weight: Any, start: int, number: int
+    job: Job, X: Table, y: Any, weight: Any, start: int, number: int
 ) -> State | None:
     """Return the state and the tally of all blocks of a chunk; None if it is empty."""
     state, tally = None, None
@@ -531,7 +529,7 @@ def merge_states(job: Job, states: Sequence[State | None]) -> State | None:
     return merged
 
 
-def map_rows(job: Job, X: Any, number: int, empty: np.ndarray) -> np.ndarray:
+def map_rows(job: Job, X: Table, number: int, empty: np.ndarray) -> np.ndarray:
     """Return the results of all rows of a chunk; `empty` is the result of no rows."""
     with naming(f"Chunk {number}, whose first row is row 0 here"), one_blas_thread(), undivided():
         blocks = job.blocks(Chunk(X, None, None), 0, 0)
@@ -592,16 +590,6 @@ def explaining_a_lost_cluster() -> Iterator[None]:
         raise RuntimeError(f"The dask cluster is gone ({name}: {error}). {_LOST}") from error
 
 
-__all__ = [
-    "BLOCK_SIZE",
-    "Block",
-    "RowBlocks",
-    "comes_in_blocks",
-    "map_blocks",
-    "refuse_unread",
-    "row_blocks",
-]
-
 # Functions of pandas and Dask that read files, by file extension.
 _READERS = {
     ".csv": "read_csv",
@@ -616,7 +604,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 
 
 def row_blocks(
-    X: Any,
+    X: Table,
     y: Any = None,
     sample_weight: Any = None,
     *,
@@ -675,7 +663,7 @@ def row_blocks(
 
 
 def map_blocks(
-    X: Any,
+    X: Table,
     function: Callable[[Any], np.ndarray],
     *,
     meta: np.ndarray | None = None,
@@ -711,7 +699,7 @@ def map_blocks(
     return blocks.map(function, meta)
 
 
-def comes_in_blocks(X: Any) -> bool:
+def comes_in_blocks(X: Table) -> bool:
     """Return True if X, or one of several tables, is a Dask collection."""
     return any(map(is_dask, X.values())) if isinstance(X, Mapping) else is_dask(X)
 
@@ -727,7 +715,7 @@ def _checked_size(block_size: int | None) -> int:
 # -- inputs to be read by other libraries ----------------------------------------------------
 
 
-def refuse_unread(X: Any, *, matrices: bool = False) -> None:
+def refuse_unread(X: Table, *, matrices: bool = False) -> None:
     """Raise TypeError, with the line of code that reads it, if X is not yet a table.
 
     Paths, stored arrays, iterators and lists of blocks are read by pandas or Dask. A list of
@@ -742,7 +730,7 @@ def refuse_unread(X: Any, *, matrices: bool = False) -> None:
             raise TypeError(f"{'X' if name is None else f'view {name!r}'} is {advice}")
 
 
-def _advice(X: Any) -> str | None:
+def _advice(X: Table) -> str | None:
     """Describe X and the line of code to use instead; None for a table."""
     if _is_path(X):
         return f"a path, {os.fspath(X)!r}: {_reading_line(X)}"
@@ -763,7 +751,7 @@ def _advice(X: Any) -> str | None:
     return None
 
 
-def _advice_of_list(X: Any) -> str | None:
+def _advice_of_list(X: Table) -> str | None:
     if len(X) == 0:
         return None
     if all(map(_is_path, X)) and all(
@@ -787,7 +775,7 @@ def _advice_of_list(X: Any) -> str | None:
     return None
 
 
-def _is_path(X: Any) -> bool:
+def _is_path(X: Table) -> bool:
     return isinstance(X, str | bytes | os.PathLike)
 
 

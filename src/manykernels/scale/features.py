@@ -24,7 +24,7 @@ from ..kernels.checks import check_finite
 from ..kernels.completion import PartialKernel, explaining_lacking_rows
 from ..kernels.composition import After, Constant, Product, Sum
 from ..kernels.strings import StringKernel, Words
-from ..kernels.tables import SharedTable, naming
+from ..kernels.tables import SharedTable, Table, naming
 from ..kernels.views import one_or_views
 from ..kernels.words import Sequences, Term
 from ..utils.numerics import require_memory
@@ -61,7 +61,7 @@ class FeatureMap(ABC):
         """Number of features of every kernel."""
 
     @abstractmethod
-    def _write(self, X: Any, out: np.ndarray) -> None:
+    def _write(self, X: Table, out: np.ndarray) -> None:
         """Write the features of X, before `spherical`, into `out`, (D, n_rows)."""
 
     @property
@@ -93,7 +93,7 @@ class FeatureMap(ABC):
         """Public fitted attributes."""
         return {}
 
-    def write(self, X: Any, out: np.ndarray) -> None:
+    def write(self, X: Table, out: np.ndarray) -> None:
         """Write the features of X into the C-ordered array `out`, (D, n_rows)."""
         self._write(X, out)
         if self.spherical:
@@ -101,7 +101,7 @@ class FeatureMap(ABC):
             for block, length in zip(self.blocks, lengths, strict=True):
                 out[block] /= np.where(length > 0.0, length, 1.0)
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Table) -> np.ndarray:
         """Return the features of X, (n_rows, D)."""
         n_rows = int(num_samples(X))
         features = np.empty((n_rows, self.n_features))
@@ -112,7 +112,7 @@ class FeatureMap(ABC):
             features[rows] = transposed.T
         return features
 
-    def errors(self, X: Any) -> np.ndarray:
+    def errors(self, X: Table) -> np.ndarray:
         """Return the relative error ``‖P(K − ZZᵀ)P‖/‖PKP‖`` of every kernel, P centring."""
         stack, features = self.union(X), self(X)
         errors = np.empty(len(self.sizes))
@@ -155,7 +155,7 @@ class Approximation(BaseEstimator, ABC):
 
     @abstractmethod
     def features_of(
-        self, union: KernelUnion, sample: Any, n_rows: int | None, *, spherical: bool
+        self, union: KernelUnion, sample: Table, n_rows: int | None, *, spherical: bool
     ) -> FeatureMap:
         """Return the feature map of fitted kernels, built from the table `sample`.
 
@@ -176,7 +176,7 @@ def require_room(n_features: int, n_targets: int, copies: int, n_kernels: int) -
         ) from error
 
 
-def rows_for_errors(features: FeatureMap, sample: Any, seed: int) -> Any:
+def rows_for_errors(features: FeatureMap, sample: Table, seed: int) -> Table:
     """Return sample rows on which the approximation error is measured.
 
     Rows that the features were built from are left out, because their error is zero, unless
@@ -217,7 +217,7 @@ class KernelMap(ABC):
         """Number of features."""
 
     @abstractmethod
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Table) -> np.ndarray:
         """Return the features of a table or SharedTable, (n_rows, n_features)."""
 
     @property
@@ -236,15 +236,15 @@ class RowMap(KernelMap):
 
     steps: tuple[Step, ...]
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Table) -> np.ndarray:
         return self._features(through(self.steps, X))
 
     @abstractmethod
-    def _features(self, rows: Any) -> np.ndarray:
+    def _features(self, rows: Table) -> np.ndarray:
         """Return the features of rows validated by the kernel."""
 
 
-def through(steps: tuple[Step, ...], X: Any) -> Any:
+def through(steps: tuple[Step, ...], X: Table) -> Table:
     """Apply steps to a table, one after the other."""
     for step in steps:
         X = step(X)
@@ -271,7 +271,7 @@ class Request:
         Steps that turned the table into `sample`.
     """
 
-    sample: Any
+    sample: Table
     most: int
     parameter: str
     n_pairs: int | None = None
@@ -311,7 +311,7 @@ class ValidatedRows:
 
     kernel: Kernel
 
-    def __call__(self, X: Any) -> Any:
+    def __call__(self, X: Table) -> Any:
         return self.kernel._prepared(X)[0]
 
 
@@ -371,7 +371,7 @@ class ConstantMap(RowMap):
     def n_features(self) -> int:
         return 1
 
-    def _features(self, rows: Any) -> np.ndarray:
+    def _features(self, rows: Table) -> np.ndarray:
         return np.full((num_samples(SharedTable.of(rows).X), 1), self.value)
 
 
@@ -392,14 +392,14 @@ class SumMap(KernelMap):
     def n_features(self) -> int:
         return sum(term.n_features for term in self.terms)
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Table) -> np.ndarray:
         return np.hstack([term(X) for term in self.terms])
 
 
 @map_of.register
 def _of_sum(kernel: Sum, request: Request) -> KernelMap:
     request = request.of_rows(kernel)
-    return SumMap([map_of(part, request) for part in kernel._parts()])
+    return SumMap([map_of(term, request) for term in kernel._parts()])
 
 
 @storable
@@ -430,7 +430,7 @@ class ProductMap(KernelMap):
     def n_features(self) -> int:
         return prod(factor.n_features for factor in self.own)
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Table) -> np.ndarray:
         features = self.own[0](X)
         for factor in self.own[1:]:
             products = features[:, :, None] * factor(X)[:, None, :]
@@ -441,7 +441,7 @@ class ProductMap(KernelMap):
 @map_of.register
 def _of_product(kernel: Product, request: Request) -> KernelMap:
     request = request.of_rows(kernel)
-    product = ProductMap.of(*(map_of(part, request) for part in kernel._parts()))
+    product = ProductMap.of(*(map_of(term, request) for term in kernel._parts()))
     # A constant factor adds no features.
     if product.n_features > max(factor.n_features for factor in product.factors):
         request.require(product.n_features, kernel)
@@ -463,7 +463,7 @@ class TransformedRows:
 
     kernel: After
 
-    def __call__(self, X: Any) -> SharedTable:
+    def __call__(self, X: Table) -> SharedTable:
         return self.kernel._output(self.kernel._prepared(X)[0])
 
 
@@ -479,7 +479,7 @@ class CompleteRows:
 
     kernel: PartialKernel
 
-    def __call__(self, X: Any) -> SharedTable:
+    def __call__(self, X: Table) -> SharedTable:
         has, table = self.kernel._rows(SharedTable.of(X))
         if not has.all():
             raise ValueError(
@@ -504,7 +504,7 @@ class MapsOfKernels(FeatureMap):
     def of(
         cls,
         union: KernelUnion,
-        sample: Any,
+        sample: Table,
         request: Callable[[SharedTable, int], Request],
         *,
         spherical: bool,
@@ -522,7 +522,7 @@ class MapsOfKernels(FeatureMap):
     def sizes(self) -> list[int]:
         return [features.n_features for features in self.maps]
 
-    def _write(self, X: Any, out: np.ndarray) -> None:
+    def _write(self, X: Table, out: np.ndarray) -> None:
         # Kernels of the same columns, or after the same transformer, share these computations.
         table = SharedTable.of(one_or_views(X))
         with explaining_lacking_rows(self.union, table.X):

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ..kernels import Views
 from ..kernels.matching import matched_targets, row_labels, shown
 from ..kernels.tables import (
+    Table,
     as_numbers,
     check_numbers,
     column_of_strings,
@@ -27,14 +29,14 @@ from ..kernels.views import are_views, as_views, columns_like, matched_views
 from ..utils.sklearn import num_samples, safe_indexing
 
 
-def rows_of(table: Any, rows: Any) -> Any:
+def rows_of(table: Table, rows: Any) -> Table:
     """Return some rows of an array, sparse matrix, data frame or `Views`, by slice or numbers."""
     if isinstance(table, Views):
         return table[rows]
     return safe_indexing(table, rows)
 
 
-def stacked(tables: Sequence[Any]) -> Any:
+def stacked(tables: Sequence[Any]) -> Table:
     """Concatenate the rows of tables of one kind."""
     first = tables[0]
     if len(tables) == 1:
@@ -48,7 +50,7 @@ def stacked(tables: Sequence[Any]) -> Any:
     return np.concatenate(tables)
 
 
-def _stacked_frames(frames: Sequence[Any]) -> Any:
+def _stacked_frames(frames: Sequence[Any]) -> Table:
     if hasattr(frames[0], "iloc"):
         import pandas as pd
 
@@ -75,7 +77,7 @@ def refuse_no_targets() -> NoReturn:
     raise ValueError("Fitting requires y to be passed, but the target y is None.")
 
 
-def readable(X: Any) -> Any:
+def readable(X: Table) -> Table:
     """Return X as feature maps read it: a data frame, csr matrix, `Views`, or an array of rows."""
     if are_views(X):
         return as_views(X)
@@ -115,30 +117,22 @@ def refuse_unknown_names(names: str | list[str] | None, columns: list[str], name
 class PieceCheck:
     """Checks pieces one after the other, each against the first."""
 
-    def __init__(
-        self,
-        needs_y: bool,
-        allow_nan: bool,
-        may_lack: bool,
-        template: Template | ViewsTemplate | None = None,
-    ) -> None:
-        self._needs_y, self._allow_nan, self._may_lack = needs_y, allow_nan, may_lack
-        self._template = template
+    def __init__(self, reading: Reading, template: Template | None = None) -> None:
+        self._reading, self._template = reading, template
         # Whether the first piece had targets and weights.
         self._given: tuple[bool, bool] | None = None
 
-    def __call__(
-        self, X: Any, y: Any, weight: Any, start: int, number: int
-    ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
-        """Return X with its columns in the order of the first piece, targets and weights."""
-        with naming(f"Block {number}, which begins at row {start}"):
-            X = readable(X)
+    def __call__(self, piece: Block) -> Block:
+        """Return the piece with its columns in the order of the first piece."""
+        y, weight, start = piece.y, piece.weight, piece.start
+        with naming(f"Block {piece.number}, which begins at row {start}"):
+            X = readable(piece.X)
             self._template = self._template or Template.of(X)
             X = self._template.like(X)
-            if isinstance(X, Views) and not self._may_lack:
+            if isinstance(X, Views) and not self._reading.may_lack:
                 X.refuse_lacking()
-            refuse_not_finite(X, start, self._allow_nan)
-            if y is None and self._needs_y:
+            refuse_not_finite(X, start, self._reading.allow_nan)
+            if y is None and self._reading.needs_y:
                 refuse_no_targets()
             present = y is not None, weight is not None
             self._given = self._given or present
@@ -149,23 +143,23 @@ class PieceCheck:
             n_rows = int(num_samples(X))
             targets = None if y is None else checked_targets(y, n_rows, start)
             weights = None if weight is None else checked_weights(weight, n_rows, start)
-        return X, targets, weights
+        return Block(X, targets, weights, start, piece.number)
 
 
 class Template:
     """Columns of the first rows."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Table) -> None:
         self._model = model
 
     @classmethod
-    def of(cls, X: Any) -> Template | ViewsTemplate:
+    def of(cls, X: Table) -> Template:
         """Return the template of a table, or of views."""
         if isinstance(X, Views):
             return ViewsTemplate({name: cls.of(table) for name, table in X.items()})
         return cls(rows_of(X, slice(0, 0)))
 
-    def like(self, table: Any) -> Any:
+    def like(self, table: Table) -> Any:
         """Return `table` with named columns in the order of the first rows, or raise."""
         kind, first = _container(table), _container(self._model)
         if kind != first:
@@ -185,10 +179,10 @@ class Template:
 class ViewsTemplate(Template):
     """Views of the first rows, each with its template."""
 
-    def __init__(self, templates: dict[str, Template | ViewsTemplate]) -> None:
+    def __init__(self, templates: dict[str, Template]) -> None:
         self._templates = templates
 
-    def like(self, table: Any) -> Any:
+    def like(self, table: Table) -> Any:
         """Return `table` with views and their columns in the order of the first rows."""
         view_names = table.names if isinstance(table, Views) else []
         if sorted(view_names) != sorted(self._templates):
@@ -202,7 +196,7 @@ class ViewsTemplate(Template):
         return views.with_tables(ordered)
 
 
-def _container(table: Any) -> str:
+def _container(table: Table) -> str:
     """Return the name of a kind of table in error messages."""
     if isinstance(table, Views):
         return "several views"
@@ -211,18 +205,18 @@ def _container(table: Any) -> str:
     return "a sparse matrix" if sparse.issparse(table) else "an array"
 
 
-def _types(table: Any) -> list[Any]:
+def _types(table: Table) -> list[Any]:
     """Return the types of the columns of a data frame, or the type of an array."""
     return list(table.dtypes) if is_frame(table) else [table.dtype]
 
 
-def _column(table: Any, position: int) -> str:
+def _column(table: Table, position: int) -> str:
     if is_frame(table):
         return f"column {table.columns[position]!r}"
     return f"column {position}" if len(table.shape) == 2 else "it"
 
 
-def refuse_not_finite(table: Any, start: int, allow_nan: bool) -> None:
+def refuse_not_finite(table: Table, start: int, allow_nan: bool) -> None:
     """Raise ValueError if a table has infinite numbers or NaN; its first row is `start`."""
     if isinstance(table, Views):
         for name, view in table.items():
@@ -234,7 +228,7 @@ def refuse_not_finite(table: Any, start: int, allow_nan: bool) -> None:
     _refuse_not_finite(table, start + np.arange(num_samples(table)), allow_nan)
 
 
-def _refuse_not_finite(table: Any, rows: np.ndarray, allow_nan: bool) -> None:
+def _refuse_not_finite(table: Table, rows: np.ndarray, allow_nan: bool) -> None:
     positions = [j for j, dtype in enumerate(_types(table)) if is_numeric(dtype)]
     if not positions:
         return
@@ -269,7 +263,7 @@ def _refuse_not_finite(table: Any, rows: np.ndarray, allow_nan: bool) -> None:
     )
 
 
-def checked_targets(y: Any, n_rows: int, start: int = 0) -> np.ndarray:
+def checked_targets(y: ArrayLike, n_rows: int, start: int = 0) -> np.ndarray:
     """Return targets as an array, none of them missing or infinite."""
     refuse_masked(y, "y")
     if sparse.issparse(y):
@@ -298,7 +292,7 @@ def checked_targets(y: Any, n_rows: int, start: int = 0) -> np.ndarray:
     return targets
 
 
-def checked_weights(weight: Any, n_rows: int, start: int = 0) -> np.ndarray:
+def checked_weights(weight: ArrayLike, n_rows: int, start: int = 0) -> np.ndarray:
     """Return sample weights as an array of finite, non-negative numbers."""
     refuse_masked(weight, "sample_weight")
     check_numbers(np.asarray(weight), "sample_weight")
@@ -362,7 +356,7 @@ class Block:
         Number of the block.
     """
 
-    X: Any
+    X: Table
     y: np.ndarray | None
     weight: np.ndarray | None
     start: int
@@ -411,11 +405,8 @@ class Reading:
         return recut(self._checked(pieces), self.block_size)
 
     def _checked(self, pieces: Iterable[Block]) -> Iterator[Block]:
-        check = PieceCheck(self.needs_y, self.allow_nan, self.may_lack)
-        for piece in pieces:
-            if len(piece) > 0:
-                X, y, weight = check(piece.X, piece.y, piece.weight, piece.start, piece.number)
-                yield Block(X, y, weight, piece.start, piece.number)
+        check = PieceCheck(self)
+        return (check(piece) for piece in pieces if len(piece) > 0)
 
 
 class RowBlocks(ABC):
@@ -484,7 +475,7 @@ class RowBlocks(ABC):
             refuse_no_rows()
         return np.concatenate(parts)
 
-    def take(self, rows: np.ndarray) -> Any:
+    def take(self, rows: np.ndarray) -> Table:
         """Return X of some rows, by their numbers; only with `random_access`."""
         raise NotImplementedError(f"{type(self).__name__} has no random access.")
 
@@ -512,13 +503,13 @@ def recut(pieces: Iterable[Block], size: int) -> Iterator[Block]:
         yield _joined(waiting, number)
 
 
-def _joined(parts: list[Block], number: int) -> Block:
-    columns = [[part.X for part in parts], [part.y for part in parts]]
+def _joined(blocks: list[Block], number: int) -> Block:
+    columns = [[block.X for block in blocks], [block.y for block in blocks]]
     X, y, weight = (
         None if column[0] is None else stacked(column)
-        for column in (*columns, [part.weight for part in parts])
+        for column in (*columns, [block.weight for block in blocks])
     )
-    return Block(X, y, weight, parts[0].start, number)
+    return Block(X, y, weight, blocks[0].start, number)
 
 
 # -- Tables in memory or mapped from disk, and `Views` of tables ----------------------------------
@@ -528,7 +519,7 @@ def _joined(parts: list[Block], number: int) -> Block:
 _BARE_ROWS = 2**18
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: Table) -> bool:
     """Return True if X is a Dask collection."""
     return hasattr(X, "__dask_graph__")
 
@@ -538,7 +529,7 @@ class TableRows(RowBlocks):
 
     random_access = True
 
-    def __init__(self, X: Any, y: Any, weight: Any, reading: Reading) -> None:
+    def __init__(self, X: Table, y: Any, weight: Any, reading: Reading) -> None:
         super().__init__(reading)
         self.n_rows = n_rows = int(num_samples(X))
         for name, values in (("y", y), ("sample_weight", weight)):
@@ -554,7 +545,7 @@ class TableRows(RowBlocks):
         self.weight = None if weight is None else checked_weights(weight, n_rows)
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
+    def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
         if num_samples(X) == 0:
             refuse_no_rows()
         y, sample_weight = matched_targets(row_labels(X), y=y, sample_weight=sample_weight)
@@ -573,7 +564,7 @@ class TableRows(RowBlocks):
             )
             yield Block(rows_of(self.X, rows), y, weight, start, start // size)
 
-    def take(self, rows: np.ndarray) -> Any:
+    def take(self, rows: np.ndarray) -> Table:
         return readable(rows_of(self.X, rows))
 
     def bare(self) -> TableRows:
@@ -585,6 +576,6 @@ class ViewsRows(TableRows):
     """Rows of several tables in memory, matched by label if they have labels, else by position."""
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
+    def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
         views, y, weight = matched_views(X, y, sample_weight, may_lack=reading.may_lack)
         return cls(views, y, weight, reading)

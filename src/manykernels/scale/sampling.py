@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..kernels.tables import naming
+from ..kernels.tables import Table, naming
 from ..kernels.views import row_keys
 from ..utils.folds import groups_to_keep, stratified_folds
 from .rows import Block, RowBlocks, rows_of, stacked
@@ -259,7 +259,7 @@ class Sample:
     """
 
     rows: np.ndarray
-    X: Any
+    X: Table
     y: np.ndarray | None
     weight: np.ndarray | None
 
@@ -499,19 +499,19 @@ class Plan:
         codes = np.unique(labels, return_inverse=True)[1]
         folds = stratified_folds(codes, in_units(rows, units), n_folds, seed=seed)
         # A class with a single row is in no test set: the row is in every training set.
-        part = np.full(int(rows.max()) + 1, len(folds))
+        part_of_row = np.full(int(rows.max()) + 1, len(folds))
         for k, fold in enumerate(folds):
-            part[rows[fold]] = k
+            part_of_row[rows[fold]] = k
         tested = np.eye(len(folds), len(folds) + 1, dtype=bool)
-        return cls(~tested, tested, part, seed)
+        return cls(~tested, tested, part_of_row, seed)
 
     @classmethod
     def given(cls, splits: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int) -> Self:
         """Return the plan of given training and test rows, as positions or masks."""
         masks = [[_mask(rows, n_rows) for rows in split] for split in splits]
         members = np.array([mask for pair in masks for mask in pair]).T
-        patterns, part = np.unique(members, axis=0, return_inverse=True)
-        return cls(patterns[:, 0::2].T, patterns[:, 1::2].T, part.ravel())
+        patterns, part_of_row = np.unique(members, axis=0, return_inverse=True)
+        return cls(patterns[:, 0::2].T, patterns[:, 1::2].T, part_of_row.ravel())
 
     @property
     def n_parts(self) -> int:

@@ -102,10 +102,10 @@ def partner(
 
     `row` is row i of K, `top` the slope up of i; `increase` is set to twice the increases of D.
     """
-    own = diagonal[i]
+    diagonal_i = diagonal[i]
     for k in range(len(down)):
         excess = max(top - down[k], 0.0)
-        curvature = max(own + diagonal[k] - 2.0 * row[k], min_curvature)
+        curvature = max(diagonal_i + diagonal[k] - 2.0 * row[k], min_curvature)
         increase[k] = excess * excess / curvature
     return position_of_largest(increase)
 

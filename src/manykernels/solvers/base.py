@@ -294,7 +294,7 @@ class Solver(ABC):
         """
 
 
-def as_solver(given: Any) -> Solver:
+def as_solver(given: object) -> Solver:
     """Return the solver of a name, or an object as a solver.
 
     The object needs a method ``solve``, which is called with `loss`, `domain`, `tol`, `max_iter`

@@ -53,7 +53,7 @@ class LinearProgram:
         self._highs.setOptionValue("output_flag", False)
         self._set_tolerance(_FEASIBILITY)
 
-    def add_columns(self, costs: Any, lower: float | Array = 0.0, matrix: Any = None) -> None:
+    def add_columns(self, costs: Array, lower: float | Array = 0.0, matrix: Any = None) -> None:
         """Add variables of at least `lower`; `matrix` (n_rows, n_new) has their entries of A."""
         costs = np.asarray(costs, dtype=np.float64)
         n_new = len(costs)

@@ -127,7 +127,7 @@ class LowRank:
         rest = np.diag(quadratic) - np.einsum("rj,rj->j", factor, factor)
         return cls(factor, np.maximum(rest, 0.0))
 
-    def solve(self, diagonal: Array, scale: Array, rows: Any, right: Array) -> Array:
+    def solve(self, diagonal: Array, scale: Array, rows: Mask, right: Array) -> Array:
         """Return ``(diag(diagonal) + S Q S)⁻¹ right`` for some rows of Q, ``S = diag(scale)``."""
         # Sherman–Morrison–Woodbury formula: a system whose size is the rank.
         diagonal = diagonal + self.rest[rows] * scale**2

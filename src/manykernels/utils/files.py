@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -128,7 +128,7 @@ def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
     return shape, dtype
 
 
-def file_identity(array: Any) -> tuple[int, int] | None:
+def file_identity(array: object) -> tuple[int, int] | None:
     """Return device and inode of the file at the path that `array` was mapped from.
 
     None if the array is in memory, or if the file no longer exists.

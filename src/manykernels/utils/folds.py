@@ -196,7 +196,11 @@ def score_table(
 
 
 def _score(
-    scorer: Callable[..., float], known: Any, truth: np.ndarray, options: Any, split: int
+    scorer: Callable[..., float],
+    known: BaseEstimator,
+    truth: np.ndarray,
+    options: dict[str, np.ndarray],
+    split: int,
 ) -> float:
     """Return the score of one split; an error explains that a class is missing."""
     if not isinstance(known, KnownClassifier):
@@ -294,7 +298,7 @@ class KnownClassifier(ClassifierMixin, BaseEstimator):
     def classes_(self) -> np.ndarray:
         return self.classes
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: object, y: object) -> Self:
         return self
 
 
@@ -305,17 +309,17 @@ class KnownProbabilities(KnownClassifier):
         self.classes = classes
         self.logs = logs
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: object) -> np.ndarray:
         return self.logs[:, 1] - self.logs[:, 0] if len(self.classes) == 2 else self.logs
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         return self.classes[self.logs.argmax(axis=1)]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: object) -> np.ndarray:
         return np.exp(self.logs)
 
 
-class HeldOutValueLosses(RegressorMixin, BaseEstimator):
+class KnownValues(RegressorMixin, BaseEstimator):
     """Regressor with known predictions, for scorers; its methods ignore `X`."""
 
     def __init__(self, values: np.ndarray):
@@ -324,8 +328,8 @@ class HeldOutValueLosses(RegressorMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def fit(self, X: Any, y: Any) -> HeldOutValueLosses:
+    def fit(self, X: object, y: object) -> KnownValues:
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         return self.values

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 import warnings
 
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.metrics._scorer import _MultimetricScorer as MultimetricScorer
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._indexing import _get_column_indices as get_column_indices
@@ -36,6 +38,11 @@ __all__ = [
     "safe_indexing",
     "safe_split",
 ]
+
+
+def sample_weights(sample_weight: ArrayLike | None, X: object) -> np.ndarray:
+    """Return sample weights of the rows of `X` as float64, by default ones; none is negative."""
+    return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 # -- Warnings at the line of the user's code ------------------------------------------------------

@@ -48,9 +48,9 @@ def test_dataframe_with_values_that_are_not_finite(entry, value, shown, frame):
     with refused(rf"kernel 'broken': RBF: X has .* value \({shown}\) at row 2, column 'b'"):
         on_table(entry, columns, kernels)
     if entry.localized:
-        where = rf"gating_features: .*not finite \(-?{shown}\) at row 2, column 'b'"
+        where = rf"features of the gate: .*not finite \(-?{shown}\) at row 2, column 'b'"
         with refused(where):
-            on_table(entry, columns, kernels[:1], gating_features=slice(None))
+            on_table(entry, columns, kernels[:1], features=slice(None))
 
 
 @every_estimator
@@ -129,7 +129,7 @@ def test_rounding_of_integers_is_forgotten_with_them(entry):
         model.fit(rounded, Y)
     stack = KernelStack(rounded[None], ["float"], gram=True).with_features(X)
     with refused("not positive semi-definite"):
-        model.set_params(**({"gating_features": None} if entry.localized else {})).fit(stack, Y)
+        model.set_params(**({"gating__features": None} if entry.localized else {})).fit(stack, Y)
 
 
 def infinite(A, B):
@@ -152,9 +152,9 @@ def test_words(entry):
     with refused(where):
         on_table(entry, pd.DataFrame(table))
     if entry.localized:
-        where = "gating_features: X: column 1 .*could not convert string to float: 'word'"
+        where = "features of the gate: X: column 1 .*could not convert string to float: 'word'"
         with refused(where):
-            on_table(entry, pd.DataFrame(table), gating_features=slice(None))
+            on_table(entry, pd.DataFrame(table), features=slice(None))
     with refused("could not convert string to float: 'word'"):
         on_kernels(entry, words)
     with refused("Kernel 'kernel1' does not hold numbers only: .*'word'"):

@@ -73,7 +73,7 @@ SOME = [
     Entry(mk.MKFDA, "three"),
     Entry(mk.MKOneClassSVM, "none", {"nu": 0.3}),
     Entry(mk.MKSVCCV, "three", {"ps": [2], "Cs": [1.0], "cv": 2}),
-    Entry(mk.LocalizedSVC, "three", {"random_state": 0, "tol": 0.1, "early_stopping": False}),
+    Entry(mk.LocalizedSVC, "three", {"tol": 0.1, "early_stopping": 0}),
     Entry(mk.ConvexLocalizedSVC, "three", {"sharpness": 2.0}),
     Entry(Average, "three"),
 ]

@@ -85,10 +85,10 @@ def test_a_frame_with_a_column_that_holds_no_numbers(entry, kind):
     model = entry.make(numeric).fit(frame, Y)
     assert len(model.predict(frame)) == M
     if entry.localized:
-        way_out = r".* Choose other columns, as in gating_features="
-        with refused("gating_features: .*" + message + way_out):
-            entry.make(numeric, gating_features=slice(None)).fit(frame, Y)
-        entry.make(numeric, gating_features=["a", "b", "c"]).fit(frame, Y)
+        way_out = r".* Choose other columns, as in features="
+        with refused("features of the gate: .*" + message + way_out):
+            entry.make(numeric, features=slice(None)).fit(frame, Y)
+        entry.make(numeric, features=["a", "b", "c"]).fit(frame, Y)
 
 
 def test_the_kernel_that_compares_the_column_is_named():
@@ -126,5 +126,5 @@ def test_numeric_categories_and_flags_are_numbers():
 
 
 def test_features_of_a_gate():
-    with refused("gating_features: Complex data not supported: X holds complex"):
+    with refused("features of the gate: Complex data not supported: X holds complex"):
         GatingFeatures().fit(X + 1j)

@@ -9,9 +9,23 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
-from manykernels import MKFDA, MKSVC, MKSVR, Bands, Denoise, KernelUnion, MKRidge, Nystrom
+from manykernels import (
+    MKFDA,
+    MKSVC,
+    MKSVR,
+    Bands,
+    ConvexLocalizedFDA,
+    ConvexLocalizedSVC,
+    ConvexLocalizedSVR,
+    Denoise,
+    KernelUnion,
+    LocalizedSVC,
+    LocalizedSVCCV,
+    MKRidge,
+    Nystrom,
+)
 from manykernels.baselines import KimFDA
-from manykernels.gating import Softmax
+from manykernels.gating import Gaussian, KernelRegions, PerCluster, PerSample, Sigmoid, Softmax
 from manykernels.kernels import RBF, Linear
 from manykernels.kernels.transforms import Center
 from manykernels.solvers import SOLVERS, Newton
@@ -50,13 +64,7 @@ REFUSED = {
     "multi_class": ["ovr", "ovo"],
     "multi_target": ["each", None],
     "gating": [3, Softmax],
-    "penalty": [-0.1, np.nan, np.inf, "strong", None],
-    "early_stopping": [0, 1, -1, True, 2.5, "x", None],
-    "n_init": [0, -1, 1.5],
-    "gate_tol": [-0.1, 1.0],
-    "quasi_newton": ["yes"],
     "random_state": ["seed"],
-    "sharpness": [-0.1, np.nan, "sharp", None],
     "cv": ["all"],
     "scoring": [3],
     "n_jobs": [1.5],
@@ -70,8 +78,32 @@ REFUSED = {
 # What is refused by some that others take.
 REFUSED_BY = [(KimFDA, "reg", "joint"), (MKRidge, "reg", "joint"), (MKSVR, "C", "joint")]
 # Checked by tests of their own.
-OTHERS = {"kernels", "solver", "ps", "regs", "Cs", "epsilons", "penalties"}
-OTHERS |= {"gating_features", "regions", "sharpnesses"}
+OTHERS = {"kernels", "solver", "ps", "regs", "Cs", "epsilons", "regions"}
+# What no gate and what no regions take.
+REFUSED_BY_GATES = {
+    "penalty": [-0.1, np.nan, "strong", None],
+    "early_stopping": [1, -1, True, 2.5, "x", None],
+    "n_init": [0, -1, 1.5],
+    "scale": [-0.1, np.nan, np.inf, None],
+    "quasi_newton": ["yes"],
+    "max_iter": [0, -1, 1.5, None],
+    "threshold": [-0.1, 1.0, None],
+    "random_state": ["seed"],
+}
+REFUSED_BY_ONE_GATE = [
+    (Gaussian, "width", 0.0),
+    (Gaussian, "width", np.inf),
+    (Gaussian, "width", np.nan),
+    (PerCluster, "n_clusters", 0),
+    (PerCluster, "n_clusters", 2.0),
+    (PerCluster, "clusterer", "kmeans"),
+]
+REFUSED_BY_REGIONS = {
+    "n_regions": [0, -1, 1.5, "two", None, [1, 4]],
+    "sharpness": [-0.1, np.nan, "sharp", None, [1.0, 2.0]],
+    "n_init": [0, 1.5],
+    "random_state": ["seed"],
+}
 
 
 @every_estimator
@@ -95,6 +127,63 @@ def test_parameters_outside_their_range(kind, name, value):
     message = f"The '{name}' parameter of {kind.__name__} must be .*Got {re.escape(repr(value))}"
     with refused(message):
         kind(**{name: value}).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("gate", "name", "value"),
+    [
+        *[(Softmax, name, value) for name in REFUSED_BY_GATES for value in REFUSED_BY_GATES[name]],
+        *REFUSED_BY_ONE_GATE,
+    ],
+)
+def test_parameters_of_a_gate_outside_their_range(gate, name, value):
+    message = f"The '{name}' parameter of {gate.__name__} must be .*Got {re.escape(repr(value))}"
+    for kind in (LocalizedSVC, LocalizedSVCCV):
+        with refused(message):
+            kind(gating=gate(**{name: value})).fit(X, Y)
+
+
+def test_every_parameter_of_a_gate_is_checked():
+    assert Softmax().get_params().keys() == {"features", *REFUSED_BY_GATES}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name in REFUSED_BY_REGIONS for value in REFUSED_BY_REGIONS[name]],
+)
+def test_parameters_of_regions_outside_their_range(name, value):
+    message = f"The '{name}' parameter of KernelRegions must be .*Got {re.escape(repr(value))}"
+    for kind in (ConvexLocalizedSVC, ConvexLocalizedSVR, ConvexLocalizedFDA):
+        with refused(message):
+            kind(regions=KernelRegions(**{name: value})).fit(X, Y)
+
+
+def test_parameters_of_gates_and_regions_in_a_grid_search():
+    """Names and numbers become objects as soon as one of their parameters is set."""
+    gated = LocalizedSVC().set_params(gating__penalty=0.1)
+    assert isinstance(gated.gating, Sigmoid)
+    assert gated.get_params()["gating__penalty"] == 0.1
+    other = clone(gated).set_params(gating="softmax", gating__n_init=2)
+    assert (other.gating.name, other.gating.n_init, other.gating.penalty) == ("softmax", 2, "auto")
+    assert gated.gating.n_init == 1
+    regional = ConvexLocalizedSVC(regions=2).set_params(regions__sharpness=1.0)
+    assert (regional.regions.n_regions, regional.regions.sharpness) == (2, 1.0)
+    for model, grid in (
+        (LocalizedSVC(Linear()), {"gating__penalty": [0.01, 0.1]}),
+        (ConvexLocalizedSVC(Linear(), regions=2), {"regions__sharpness": [1.0, 4.0]}),
+    ):
+        search = GridSearchCV(model, grid, cv=2).fit(X, Y)
+        assert search.best_params_.items() <= search.best_estimator_.get_params().items()
+
+
+def test_at_most_twelve_parameters():
+    for entry in ONE_OF_EACH:
+        assert len(entry.parameters) <= (12 if entry.local else 15), entry
+
+
+def test_one_default_of_random_state():
+    for kind in (Sigmoid, Softmax, Gaussian, PerCluster, PerSample, KernelRegions):
+        assert kind().random_state == 0
 
 
 def test_learning_c_with_the_hinge_loss():

@@ -32,7 +32,6 @@ from manykernels.gating import Gaussian
 from manykernels.kernels import RBF, Linear
 from tests.estimators.registry import (
     ARRAY,
-    GATED,
     N_TEST,
     PAIRS,
     PAPER,
@@ -52,6 +51,7 @@ from tests.estimators.registry import (
     every_estimator,
     every_quick_estimator,
     every_variant,
+    made,
     those,
 )
 from tests.problems import broken_unexpectedly, scikit_learn_checks, slow
@@ -97,7 +97,7 @@ def test_scikit_learn_checks(entry):
         LocalizedSVC(FEW, multi_class="single"),
         LocalizedSVC(FEW, multi_class="separate"),
         LocalizedSVC(FEW, gating="cluster"),
-        LocalizedSVC(FEW, **PAPER),
+        made(LocalizedSVC, FEW, **PAPER),
     ],
     ids=str,
 )
@@ -138,7 +138,7 @@ P_AND_REG = {"p": [1, 2, np.inf], "reg": [0.1, 10.0]}
 P_AND_C = {"p": [1, np.inf], "C": [0.01, 10.0]}
 C_AND_EPSILON = {"C": [0.01, 10.0], "epsilon": [0.0, 1.0]}
 GAMMAS = {"kernels__shape__gamma": [0.01, 0.3, 30.0]}
-LOCALIZED_FDA = LocalizedFDA("precomputed", gating_features="kernel0", **UNJUDGED)
+LOCALIZED_FDA = made(LocalizedFDA, "precomputed", features="kernel0", **UNJUDGED)
 SEARCHES = {
     "MKFDA, table": (MKFDA(), P_AND_REG, X, Y),
     "MKFDA, union": (MKFDA(KernelUnion(PAIRS)), GAMMAS, X, Y),
@@ -152,29 +152,29 @@ SEARCHES = {
     "MKSVC, array": (MKSVC("precomputed"), P_AND_C, ARRAY.data, Y),
     "MKSVR, stack": (MKSVR("precomputed"), C_AND_EPSILON, STACK, VALUES),
     "MKSVR, pairs": (MKSVR(PAIRS), GAMMAS, X, VALUES),
-    "LocalizedSVC, table": (LocalizedSVC(PAIRS, **GATED), {**GAMMAS, "C": [0.01, 1.0]}, X, Y),
+    "LocalizedSVC, table": (LocalizedSVC(PAIRS), {**GAMMAS, "C": [0.01, 1.0]}, X, Y),
     "LocalizedSVC, features": (
-        LocalizedSVC("precomputed", **UNJUDGED),
+        made(LocalizedSVC, "precomputed", **UNJUDGED),
         {"C": [0.01, 1.0]},
         STACK,
         Y,
     ),
     "LocalizedSVC, kernel map": (
-        LocalizedSVC("precomputed", multi_class="single", **UNJUDGED),
-        {"gating_features": ["shape", "noise"], "C": [0.01, 1.0]},
+        made(LocalizedSVC, "precomputed", multi_class="single", **UNJUDGED),
+        {"gating__features": ["shape", "noise"], "C": [0.01, 1.0]},
         STACK,
         Y,
     ),
     "LocalizedFDA, array": (LOCALIZED_FDA, {"reg": [1e-3, 10.0]}, ARRAY.data, Y),
     "LocalizedSVR, transformer": (
-        LocalizedSVR(PAIRS, gating_features=PCA(1), **GATED),
-        {"gating_features__n_components": [1, 3], "epsilon": [0.1, 1.0]},
+        made(LocalizedSVR, PAIRS, features=PCA(1)),
+        {"gating__features__n_components": [1, 3], "epsilon": [0.1, 1.0]},
         X,
         VALUES,
     ),
     "LocalizedSVC, gates": (
-        LocalizedSVC(PAIRS, **UNJUDGED),
-        {"gating": ["softmax", "sigmoid", Gaussian(width=2.0)], "gating_features": [[0], 2]},
+        made(LocalizedSVC, PAIRS, **UNJUDGED),
+        {"gating": ["softmax", "sigmoid", Gaussian(width=2.0)], "gating__features": [[0], 2]},
         X,
         Y,
     ),
@@ -331,14 +331,15 @@ def test_clone_has_the_parameters_and_is_not_fitted(entry):
     if entry.has_p:
         params |= {"p": 1.5, "max_iter": 50}
     if entry.localized:
-        params |= {"gating": Gaussian(0.1), "gating_features": [0, 1], "gate_tol": 0.01}
+        params |= {"gating": Gaussian(scale=0.1, features=[0, 1], threshold=0.01)}
     model = entry.fit(**params)
     twin = clone(model)
-    objects = ("kernels", "regions", "estimator")
+    objects = ("kernels", "gating", "regions", "estimator")
     names = [name for name in model.get_params(deep=False) if name not in objects]
     assert [getattr(twin, name) for name in names] == [getattr(model, name) for name in names]
     for name in objects:
         assert repr(getattr(twin, name, None)) == repr(getattr(model, name, None))
+    params.pop("gating", None)
     assert params.items() <= twin.get_params(deep=False).items()
     assert [pair[1] for pair in twin.kernels] != [pair[1] for pair in model.kernels]
     assert not [name for name in vars(twin) if name.endswith("_")]

@@ -253,15 +253,6 @@ def tikhonov(
     return TikhonovSolution(point.weights, radius, certificate, point)
 
 
-def tikhonov_strength(evaluation: SquareEvaluation, domain: Domain, reg: float) -> float:
-    """Return the μ for which the minimiser over the unit ball is that of the Tikhonov form.
-
-    The optimality conditions are ``g/2λ = μ ‖β‖_p ∇‖β‖_p``. At ``‖β‖_p = 1`` the dual norm of both
-    sides gives ``μ = σ_B(g)/2λ``.
-    """
-    return domain.support(evaluation.gains) / (2.0 * reg)
-
-
 def _in_unit_ball(support: float) -> tuple[float, float]:
     return 0.25 * support, 0.25
 

@@ -1,0 +1,332 @@
+"""Answers of the models of a grid at held-out samples, and their scores.
+
+Every split of a cross-validation gives a :class:`SplitOutputs`: the outputs of its models, at all
+points of the grid, for its test samples. A :class:`HeldOut` turns the outputs of all splits into
+answers that a scorer of scikit-learn can judge: values (:class:`HeldOutValues`), decision values
+with calibrated probabilities (:class:`HeldOutDecisions`), or the log-probabilities of a
+discriminant (:class:`HeldOutProbabilities`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator
+
+from ..discriminant.decision import (
+    CalibratedScores,
+    calibrated_decisions,
+    class_scores,
+    clearly_smaller,
+    log_losses,
+    log_ratio,
+)
+from ..discriminant.problem import rule_offsets
+from ..gating.descent import HeldOutLosses
+from ..kernels.samples import Samples
+from ..solvers.path import GridProgress, GridRecord, Position, SolvedPoint, solved_in_all
+from ..utils.folds import (
+    Answers,
+    KnownClassifier,
+    KnownProbabilities,
+    KnownValues,
+    effective_size,
+    score_of,
+    score_table,
+)
+from ..utils.storable import storable
+
+
+@dataclass(frozen=True)
+class SplitOutputs:
+    """Outputs of the models of one training part at test samples.
+
+    `outputs` has the axes of the grid and then those of the outputs at one point, such as samples
+    and classes; it is NaN at points that could not be solved.
+    """
+
+    outputs: np.ndarray
+    record: GridRecord
+
+    @classmethod
+    def unsolved(
+        cls, grid: Position, point: tuple[int, ...], record: GridRecord | None = None
+    ) -> SplitOutputs:
+        """Return outputs without solved points, from the shapes of the grid and of one point."""
+        record = GridRecord.unsolved(grid) if record is None else record
+        return cls(np.full((*grid, *point), np.nan), record)
+
+    def note(
+        self,
+        at: Position,
+        params: Mapping[str, float],
+        outputs: np.ndarray,
+        certificate: SolvedPoint,
+        n_inner_solves: int,
+    ) -> GridProgress:
+        """Enter a solved point and return its progress."""
+        self.outputs[at] = outputs
+        return self.record.note(at, params, certificate, n_inner_solves)
+
+
+@dataclass(frozen=True)
+class HeldOut(ABC):
+    """Answers of all splits: those of ``parts[k]`` belong to the samples ``tests[k]``."""
+
+    parts: list[SplitOutputs]
+    tests: list[Samples]
+
+    #: Fitted attribute with the answer to every training row.
+    attribute: ClassVar[str]
+    #: True if the loss decides between points with equal scores.
+    loss_breaks_ties: ClassVar[bool] = True
+
+    @abstractmethod
+    def answers(self, at: Position) -> list[np.ndarray]:
+        """Return the answers of every split at one point of the grid."""
+
+    @abstractmethod
+    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
+        """Return an estimator with these answers, for scorers."""
+
+    @abstractmethod
+    def losses_at(self, at: Position) -> HeldOutLosses:
+        """Return loss and error of every sample at one point of the grid."""
+
+    @property
+    def records(self) -> list[GridRecord]:
+        """Solver statistics of every split."""
+        return [part.record for part in self.parts]
+
+    def joined(self, name: str) -> Any:
+        """Return an attribute of all test samples, split after split; None if a split has none."""
+        values = [getattr(test, name) for test in self.tests]
+        return None if any(value is None for value in values) else np.concatenate(values)
+
+    def scores(self, scorer: Callable[..., float]) -> np.ndarray:
+        """Return the scores of every split and point, (n_splits, …)."""
+
+        def answers(at: Position) -> Iterator[Answers]:
+            for test, values in zip(self.tests, self.answers(at), strict=True):
+                yield self.known(values, at), test.truth, test.counts
+
+        return score_table(solved_in_all(self.records), len(self.parts), answers, scorer)
+
+    def left_out(
+        self,
+        position: Position,
+        positions: Sequence[Position],
+        tested: Sequence[np.ndarray | None],
+        samples: Samples,
+        scorer: Callable[..., float],
+    ) -> dict[str, Any]:
+        """Return fitted attributes: the answer to every training row, its split, and the score.
+
+        Split k answers at the point ``positions[k]``, and `position` is the chosen point.
+        ``tested[k]`` are the rows of its test samples. A row that several splits test has the
+        answer of the first. Empty if a validation set was tested.
+        """
+        if any(rows is None for rows in tested):
+            return {}
+        parts = [self.answers(at)[k] for k, at in enumerate(positions)]
+        answers = np.full((len(samples), *parts[0].shape[1:]), np.nan)
+        split_of_row = np.full(len(samples), -1)
+        for k in reversed(range(len(parts))):
+            answers[tested[k]] = parts[k]
+            split_of_row[tested[k]] = k
+        rows = np.flatnonzero(split_of_row >= 0)
+        judged = samples.take(rows)
+        known = self.known(answers[rows], position)
+        return {
+            self.attribute: answers,
+            "test_fold_": split_of_row,
+            "left_out_score_": score_of((known, judged.truth, judged.counts), scorer),
+        }
+
+
+class HeldOutValues(HeldOut):
+    """Values predicted for held-out samples."""
+
+    attribute = "left_out_predictions_"
+    loss_breaks_ties = False
+
+    def answers(self, at: Position) -> list[np.ndarray]:
+        return [part.outputs[at] for part in self.parts]
+
+    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
+        return KnownValues(answers)
+
+    def losses_at(self, at: Position) -> HeldOutLosses:
+        """Return the squared errors of all samples."""
+        squares = (np.concatenate(self.answers(at)) - self.joined("targets")) ** 2
+        return HeldOutLosses(squares, squares, self.joined("counts"), self.joined("groups"))
+
+
+# -- Decision values, and probabilities from them -------------------------------------------------
+
+
+def chosen_classes(decisions: np.ndarray) -> np.ndarray:
+    """Return the positions of the classes with the largest decision values."""
+    return (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
+
+
+@storable
+@dataclass(frozen=True)
+class DecisionCalibration:
+    """Probabilities from decision values: ``log P(k|x) = slope · f_k(x) + constants[k]``.
+
+    Up to a constant; of two classes the first has the decision value zero.
+    """
+
+    slope: float
+    constants: np.ndarray
+
+    def log_probabilities(self, decisions: np.ndarray) -> np.ndarray:
+        """Return logarithms of the class probabilities, (n, c)."""
+        logs: np.ndarray = log_softmax(
+            self.slope * class_scores(decisions) + self.constants, axis=1
+        )
+        return logs
+
+
+class CalibrationAttributes:
+    """Attributes of classifiers whose decision values are calibrated.
+
+    Attributes
+    ----------
+    calibration_ : DecisionCalibration
+        ``slope`` and ``constants`` that turn decision values into probabilities.
+    left_out_decisions_ : ndarray of shape (n_samples,), or (n_samples, n_classes)
+        Decision values of each training row by the model without its fold, at the point that is
+        best in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
+        tests. Not if `cv` is a validation set.
+    """
+
+
+class KnownDecisions(KnownClassifier):
+    """Classifier with known decision values, for scorers."""
+
+    def __init__(
+        self, classes: np.ndarray, decisions: np.ndarray, calibration: Callable[[], Any]
+    ) -> None:
+        self.classes = classes
+        self.decisions = decisions
+        self.calibration = calibration
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self.decisions
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.classes[chosen_classes(self.decisions)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        # Computed on request, because most scorers do not need probabilities.
+        probabilities: np.ndarray = np.exp(self.calibration().log_probabilities(self.decisions))
+        return probabilities
+
+
+@dataclass(frozen=True)
+class HeldOutDecisions(HeldOut):
+    """Decision values of held-out samples; `frequencies` are those of all samples."""
+
+    frequencies: np.ndarray
+    _calibrations: dict[Position, DecisionCalibration] = field(default_factory=dict)
+
+    attribute: ClassVar[str] = "left_out_decisions_"
+
+    def answers(self, at: Position) -> list[np.ndarray]:
+        outputs = [part.outputs[at] for part in self.parts]
+        return [values[:, 0] if values.shape[1] == 1 else values for values in outputs]
+
+    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
+        return KnownDecisions(self.tests[0].classes, answers, lambda: self.calibration(at))
+
+    def calibration(self, at: Position) -> DecisionCalibration:
+        """Return the calibration with the least log loss at the samples of all splits."""
+        if at not in self._calibrations:
+            labels, counts = self.joined("labels"), self.joined("counts")
+            size = effective_size(len(labels), self.joined("groups"), counts)
+            decisions = np.concatenate(self.answers(at))
+            calibration = calibrated_decisions(
+                decisions, self.frequencies, labels, counts, size
+            ).calibration
+            constants = calibration.exponent * np.log(self.frequencies)
+            self._calibrations[at] = DecisionCalibration(calibration.slope, constants)
+        return self._calibrations[at]
+
+    def losses_at(self, at: Position) -> HeldOutLosses:
+        """Return ``−log P`` of the true class of every sample, and whether another is chosen."""
+        decisions, labels = np.concatenate(self.answers(at)), self.joined("labels")
+        losses = log_losses(self.calibration(at).log_probabilities(decisions), labels)
+        wrong = (chosen_classes(decisions) != labels).astype(np.float64)
+        return HeldOutLosses(losses, wrong, self.joined("counts"), self.joined("groups"))
+
+
+# -- Class scores of discriminants ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HeldOutProbabilities(HeldOut):
+    """Class scores of held-out samples by one rule, as log-probabilities.
+
+    `frequencies` (c,) are those of all samples. (Class frequencies in the training part of a split
+    would reveal the labels of its test part.) `priors` (c,) replace them in the decision. All
+    splits share the calibration at a point.
+    """
+
+    frequencies: np.ndarray
+    priors: np.ndarray | None
+    rule: str
+    _calibrated: dict[Position, CalibratedScores] = field(default_factory=dict)
+
+    attribute: ClassVar[str] = "left_out_log_proba_"
+
+    def answers(self, at: Position) -> list[np.ndarray]:
+        if at not in self._calibrated:
+            scores = np.vstack([part.outputs[at] for part in self.parts])
+            offsets = rule_offsets(self.rule, self.frequencies)
+            labels, counts = self.joined("labels"), self.joined("counts")
+            size = effective_size(len(labels), self.joined("groups"), counts)
+            self._calibrated[at] = CalibratedScores(
+                scores, offsets, labels, self.joined("weights"), size
+            )
+        ends = np.cumsum([len(test) for test in self.tests])
+        logs = np.split(self._calibrated[at].log_probabilities, ends[:-1])
+        if self.priors is None:
+            return logs
+        shift = log_ratio(self.priors, self.frequencies)
+        return [log_softmax(values + shift, axis=1) for values in logs]
+
+    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
+        return KnownProbabilities(self.tests[0].classes, answers)
+
+    def losses_at(self, at: Position) -> HeldOutLosses:
+        """Return ``−log P`` of the true class of every sample, and whether another is chosen."""
+        logs, labels = np.vstack(self.answers(at)), self.joined("labels")
+        wrong = (logs.argmax(axis=1) != labels).astype(np.float64)
+        losses = log_losses(logs, labels)
+        return HeldOutLosses(losses, wrong, self.joined("weights"), self.joined("groups"))
+
+
+def better_rule(candidates: Sequence[HeldOutProbabilities]) -> HeldOutProbabilities:
+    """Return the second of two rules if its log loss is clearly smaller, else the first.
+
+    Each rule is judged at the point with its smallest log loss.
+    """
+    first, *others = candidates
+    points = [tuple(at) for at in np.argwhere(solved_in_all(first.records)).tolist()]
+    if not others or not points:
+        return first
+    (second,) = others
+    least = [
+        min((rule.losses_at(at) for at in points), key=lambda losses: losses.loss)
+        for rule in (second, first)
+    ]
+    weights, groups = least[0].counts, least[0].groups
+    better = clearly_smaller(least[0].losses, least[1].losses, weights, groups)
+    return second if better else first

@@ -1,0 +1,281 @@
+"""The training contract: a task, training data, and the driver that fits an estimator.
+
+A :class:`Task` says what is predicted. It reads the targets, makes the losses of a point of a
+grid, and turns their solutions into fitted attributes. The training data are prepared kernels
+(:class:`~.kernel_data.KernelData`, :class:`~.svm.MachineKernels`) or moments of explicit features
+(:class:`~.on_features.FeatureData`). :func:`fit_model` is the ``fit`` of every estimator with
+one weight per kernel; with a grid, cross-validation chooses a point of it first.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.callback import with_callbacks
+from sklearn.utils.metaestimators import available_if
+
+from ..domains import Domain
+from ..losses.base import Loss, ProblemSpec
+from ..losses.features import FeatureLoss
+from ..scale.features import Approximation
+from ..scale.rows import refuse_no_rows
+from .base import FitTask
+from .feature_data import FeatureRows, FeatureStream, Gathering, approximation_for
+from .inputs import TrainingRows, matched_by_label
+from .kernel_data import Learnt, TrainingKernels, WeightLearning, solve_each
+from .on_features import FeatureData, FeatureSearch
+from .search import Grid, Search, refuse_single_split
+
+#: Parameters of one loss: a point of a grid, or empty for those of the task.
+Point = Mapping[str, float]
+
+
+class Task(ABC):
+    """What is predicted: targets, losses and the fitted model."""
+
+    @abstractmethod
+    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        """Read and check X, y and the sample weights."""
+
+    @abstractmethod
+    def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
+        """Return the kind and the sizes of one loss, before kernels are computed."""
+
+    def n_losses(self, targets: Any) -> int:
+        """Return the number of losses, each with kernel weights of its own."""
+        return 1
+
+    def kernels(self, rows: TrainingRows, solver: Any = None) -> TrainingKernels:
+        """Compute or check the kernels of the training rows."""
+        return TrainingKernels.of(rows, rows.weights, solver=solver)
+
+    @abstractmethod
+    def prepare(self, kernels: TrainingKernels, rows: TrainingRows) -> Any:
+        """Return the training data: kernels completed, centred and normalised."""
+
+    @abstractmethod
+    def losses(self, data: Any, points: Sequence[Point]) -> list[Loss]:
+        """Return the losses, one for each point."""
+
+    def rounded(self, data: Any, learnt: Learnt) -> Learnt:
+        """Add rounding errors of predictions that the losses do not know."""
+        return learnt
+
+    @abstractmethod
+    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+        """Return the fitted attributes of the solutions."""
+
+    def refuse_with_features(self, estimator: Any) -> None:
+        """Raise if a parameter of the estimator does not go with explicit features."""
+        raise TypeError(f"{type(self).__name__} does not learn from explicit features.")
+
+    def n_passes(self, n_classes: int) -> int:
+        """Return how often the models of every split are solved."""
+        return 1
+
+    def search(
+        self, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+    ) -> Search:
+        """Divide the rows for cross-validation, and begin the task of the fit."""
+        return Search.of(estimator, X, y, rows, kernels)
+
+    def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
+        """Return the best point of the grid for every loss, and fitted attributes."""
+        raise TypeError(f"{type(self).__name__} has no parameters to choose.")
+
+
+def fit_model(
+    estimator: Any,
+    task: Task,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    grid: Grid | Callable[[TrainingRows], Grid] | None = None,
+) -> Any:
+    """Fit an estimator; with a grid, choose one of its points first.
+
+    The grid may be a function of the training rows. With an `approximation`, moments of explicit
+    features take the place of kernels. Fitted attributes are set at the end.
+    """
+    if (approximation := approximation_for(estimator, X)) is not None:
+        gathering = _gathering(estimator, task, approximation, grid is not None)
+        return _fit_moments(estimator, task, gathering.gather(X, y, sample_weight), X, y, grid)
+    rows = task.rows(estimator, X, y, sample_weight)
+    if grid is None:
+        learning = WeightLearning.of(estimator)
+        rows = learning.place_kernels(rows, task.spec(rows, rows.data.n_kernels))
+        n_losses = task.n_losses(rows.targets)
+        progress = FitTask.begin(estimator, X, y, n_losses * (learning.max_iter + 1))
+        data = task.prepare(task.kernels(rows, learning.solver), rows)
+        fitted = learn(task, data, [learning] * n_losses, [{}] * n_losses, progress)
+        return estimator._keep(progress, fitted)
+    grid = grid if isinstance(grid, Grid) else grid(rows)
+    kernels = task.kernels(rows)
+    search = task.search(estimator, X, y, rows, kernels)
+    points, attributes = task.choose(search, grid)
+    data = task.prepare(kernels, rows)
+    fitted = learn_at(estimator, task, data, points, search.task)
+    return estimator._keep(search.task, fitted, attributes)
+
+
+def learn_at(
+    estimator: Any, task: Task, data: Any, points: Sequence[Point], progress: FitTask
+) -> dict[str, Any]:
+    """Learn at chosen points, as the last part of a search; return the fitted attributes."""
+    learnings = [WeightLearning.at(estimator, point["p"]) for point in points]
+    final = progress.subtask("final fit", sum(learning.max_iter + 1 for learning in learnings))
+    fitted = learn(task, data, learnings, points, final)
+    final.end()
+    return fitted
+
+
+def learn(
+    task: Task,
+    data: Any,
+    learnings: Sequence[WeightLearning],
+    points: Sequence[Point],
+    progress: FitTask,
+) -> dict[str, Any]:
+    """Learn kernel weights and models; return the fitted attributes."""
+    losses = task.losses(data, points)
+    learnings = [learning.by_region(data.n_regions) for learning in learnings]
+    learnt = task.rounded(data, solve_each(learnings, losses, data.names, progress))
+    learnt.warn_unless_converged()
+    domains = [learning.domain for learning in learnings]
+    return {**learnt.attributes, **task.fitted(data, learnt, domains)}
+
+
+def target_groups(n_targets: int, multi_target: str) -> list[np.ndarray]:
+    """Return the positions of the targets that share kernel weights."""
+    every = np.arange(n_targets)
+    return [every] if multi_target == "shared" else np.split(every, n_targets)
+
+
+# -- Explicit features: all rows at once, or added by ``partial_fit`` -----------------------------
+
+
+def _gathering(
+    estimator: Any, task: Any, approximation: Approximation, with_splits: bool
+) -> Gathering:
+    """Return what collects the moments of the rows, after checks of the parameters."""
+    task.refuse_with_features(estimator)
+    if not with_splits:
+        # What the solver asks of sizes is about matrices of samples, of which there are none.
+        WeightLearning.of(estimator).refuse_unfit(ProblemSpec(FeatureLoss, 1, 2, 1))
+    cv = estimator.cv if with_splits else 0
+    return Gathering(estimator, approximation, task.classifies, task.class_weight, cv)
+
+
+def _fit_moments(estimator: Any, task: Task, rows: FeatureRows, X: Any, y: Any, grid: Any) -> Any:
+    """Fit an estimator to the moments of explicit features."""
+    if grid is None:
+        data, learning = FeatureData.of(rows, estimator.normalize), WeightLearning.of(estimator)
+        n_losses = task.n_losses(data.samples.targets)
+        progress = FitTask.begin(estimator, X, y, n_losses * (learning.max_iter + 1))
+        fitted = learn(task, data, [learning] * n_losses, [{}] * n_losses, progress)
+        return estimator._keep(progress, fitted, _stream=rows.stream)
+    n_splits = rows.plan.n_splits
+    refuse_single_split(estimator, n_splits)
+    n_passes = task.n_passes(rows.targets.width)
+    progress = FitTask.begin(estimator, X, y, n_splits * n_passes + 1)
+    points, attributes = task.choose(FeatureSearch(estimator, rows, progress), grid)
+    data = FeatureData.of(rows, estimator.normalize)
+    fitted = learn_at(estimator, task, data, points, progress)
+    return estimator._keep(progress, fitted, attributes, _stream=rows.stream)
+
+
+def _takes_more(estimator: Any) -> bool:
+    """Whether an estimator has ``partial_fit``: there is none on kernel matrices."""
+    return isinstance(estimator.approximation, Approximation)
+
+
+def _add_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
+    """Learn from more rows, and from all of those before; an error changes nothing."""
+    estimator._validate_params()
+    X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
+    task, grid = estimator._task, estimator._grid
+    gathering = _gathering(estimator, task, estimator.approximation, grid is not None)
+    stream = vars(estimator).get("_stream")
+    if gathering.class_weight == "balanced":
+        raise ValueError(
+            'class_weight="balanced" needs the number of samples of every class before the '
+            "first of them is used, which partial_fit cannot tell: pass a dict, or fit all "
+            "rows at once."
+        )
+    if stream is None and "_predictor" in vars(estimator):
+        raise ValueError(
+            f"This {type(estimator).__name__} has no moments of the rows that it has learnt from, "
+            "because it was loaded from a file, or fitted with other parameters: more rows "
+            "cannot be added. Fit a clone, or keep the model in memory (or pickle it)."
+        )
+    if stream is not None:
+        stream.refuse_other_parameters(estimator)
+        stream = stream.copy()
+        if classes is not None and not np.array_equal(classes, stream.known_classes):
+            raise ValueError(
+                f"classes={list(classes)} are not those of the calls before, "
+                f"{list(stream.known_classes)}: fit a new model."
+            )
+    for block in gathering.blocks(X, y, sample_weight):
+        if stream is None:
+            stream = FeatureStream.begun(gathering, block, classes)
+        stream.add(replace(block, X=stream.read(block.X)))
+    if stream is None:
+        refuse_no_rows()
+    rows = stream.rows()
+    if gathering.classifies and rows.targets.width < 2:
+        vars(estimator)["_stream"] = stream  # there is nothing to tell apart yet
+        return estimator
+    return _fit_moments(estimator, task, rows, X, y, grid)
+
+
+# ``partial_fit`` of classifiers and of regressors, as methods: estimators assign them.
+
+
+@available_if(_takes_more)
+@with_callbacks
+def partial_fit_classes(
+    self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+) -> Any:
+    """Learn from more rows, added to those of all calls before.
+
+    Widths of kernels, landmarks and frequencies are learnt from the rows of the first call.
+    Every call solves for the kernel weights, which takes as long for few rows as for many.
+    Classes that have not come yet are not predicted: `classes_` has the others. With rows of
+    a single class these are kept, and the model is fitted when another one comes.
+
+    Parameters
+    ----------
+    X : table, dict of tables, Views, or collection of dask
+    y : array-like of shape (n_samples,)
+    classes : array-like of shape (n_classes,)
+        All classes; needed in the first call.
+    sample_weight : array-like of shape (n_samples,), optional
+        Rows of calls without weights count once.
+    """
+    if classes is None and not {"_predictor", "_stream"} & vars(self).keys():
+        raise ValueError("classes must be passed on the first call to partial_fit.")
+    classes = None if classes is None else np.unique(classes)
+    return _add_rows(self, X, y, sample_weight, classes)
+
+
+@available_if(_takes_more)
+@with_callbacks
+def partial_fit_values(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Learn from more rows, added to those of all calls before.
+
+    Widths of kernels, landmarks and frequencies are learnt from the rows of the first call.
+    Every call solves for the kernel weights, which takes as long for few rows as for many.
+
+    Parameters
+    ----------
+    X : table, dict of tables, Views, or collection of dask
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+    sample_weight : array-like of shape (n_samples,), optional
+        Rows of calls without weights count once.
+    """
+    return _add_rows(self, X, y, sample_weight)

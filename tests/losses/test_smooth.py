@@ -1,0 +1,680 @@
+"""Smooth losses: their functions, the inner problem, and certificates against other programs."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+
+from manykernels import KernelStack
+from manykernels.domains import Product, lp_domain
+from manykernels.kernels.on_demand import RegionalKernels
+from manykernels.losses.smooth import (
+    Cox,
+    DenseCurvature,
+    Logistic,
+    Multinomial,
+    Poisson,
+    SmoothFunction,
+    SmoothLoss,
+)
+from manykernels.solvers import SOLVERS, Newton
+from manykernels.solvers.base import Problem, complaint
+from tests.differences import assert_derivatives
+from tests.problems import region_factors, slow
+
+M = 20
+
+
+def random_cox(rng, m, **options):
+    time = rng.integers(1, 8, m).astype(float)
+    event = rng.random(m) < 0.7
+    event[0] = True
+    return Cox(time, event, **options)
+
+
+def weights_for(rng, m):
+    return rng.choice([1e-3, 0.5, 1.0, 3.0, 1e3], m)
+
+
+def strata_for(rng, m):
+    return rng.integers(0, 3, m)
+
+
+def counts_for(rng, m):
+    return np.append(rng.poisson(2.0, m - 1), 3)
+
+
+FUNCTIONS = {
+    "logistic": lambda rng, m: Logistic(np.where(rng.permutation(m) % 3, 1, -1)),
+    "logistic, weights": lambda rng, m: Logistic(
+        np.where(rng.permutation(m) % 3, 1, -1), weights_for(rng, m)
+    ),
+    "logistic, no bias": lambda rng, m: Logistic(np.ones(m), has_bias=False),
+    "multinomial": lambda rng, m: Multinomial(rng.permutation(m) % 3),
+    "multinomial, weights": lambda rng, m: Multinomial(
+        rng.permutation(m) % 4, sample_weight=weights_for(rng, m)
+    ),
+    "poisson": lambda rng, m: Poisson(counts_for(rng, m)),
+    "poisson, weights": lambda rng, m: Poisson(
+        counts_for(rng, m), 3.0 * rng.normal(size=m), weights_for(rng, m)
+    ),
+    "cox, breslow": lambda rng, m: random_cox(rng, m, ties="breslow"),
+    "cox, efron": lambda rng, m: random_cox(rng, m),
+    "cox, strata": lambda rng, m: random_cox(rng, m, strata=strata_for(rng, m)),
+    "cox, weights": lambda rng, m: random_cox(
+        rng, m, sample_weight=weights_for(rng, m), ties="breslow"
+    ),
+    "cox, all": lambda rng, m: random_cox(
+        rng,
+        m,
+        entry=rng.uniform(-4.0, 0.9, m),
+        strata=strata_for(rng, m),
+        sample_weight=weights_for(rng, m),
+    ),
+}
+
+
+def draw(name, seed=0, m=M):
+    return FUNCTIONS[name](np.random.default_rng(seed), m)
+
+
+def features_for(seed=0, m=M, n_kernels=3):
+    """Features of kernels of ranks 1, 2, …, of different size."""
+    rng = np.random.default_rng(seed + 1000)
+    return [rng.normal(size=(m, 1 + j)) * 10.0 ** rng.uniform(-0.5, 0.5) for j in range(n_kernels)]
+
+
+def stack_of(features):
+    return KernelStack.from_arrays([Z @ Z.T for Z in features])
+
+
+# -- Functions ------------------------------------------------------------------------------------
+
+
+def dense(function, outputs):
+    """The Hessian as a matrix, whatever its kind: E of a vanishing kernel."""
+    m, c = outputs.shape
+    inverse = function.curvature(outputs).inverse_sum(np.zeros((m, m)))
+    columns = np.eye(m * c).reshape(m, c, m * c)
+    return inverse.apply(columns).reshape(m * c, m * c)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives_of_functions(name):
+    function = draw(name, m=9)
+    shape = 9, function.n_outputs
+    f = np.random.default_rng(3).normal(size=shape)
+    gradient, hessian = function.gradient(f), dense(function, f)
+    assert_derivatives(gradient.ravel(), lambda x: function.value(x.reshape(shape)), f.ravel())
+    assert_derivatives(hessian, lambda x: function.gradient(x.reshape(shape)).ravel(), f.ravel())
+    ones = np.kron(np.ones((9, 1)), np.eye(shape[1]))
+    np.testing.assert_allclose(
+        function.curvature(f).totals(), ones.T @ hessian @ ones, atol=1e-9 * hessian.max()
+    )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_operator_of_newton_steps(name):
+    """E = (H⁻¹ + Q)⁻¹ and its forms, against dense matrices."""
+    function = draw(name, m=9)
+    c, rng = function.n_outputs, np.random.default_rng(4)
+    f, root = rng.normal(size=(9, c)), rng.normal(size=(9, 5))
+    kernel = root @ root.T
+    hessian, wide = dense(function, f), np.kron(kernel, np.eye(c))
+    expected = np.linalg.solve(np.eye(9 * c) + hessian @ wide, hessian)
+    inverse = function.curvature(f).inverse_sum(kernel)
+    columns = rng.normal(size=(9, c, 4))
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(
+        inverse.apply(columns).reshape(9 * c, 4),
+        expected @ columns.reshape(9 * c, 4),
+        atol=1e-9 * size,
+    )
+    single = rng.normal(size=(9, 2))
+    forms = np.einsum("mi,mknl,nj->kilj", single, expected.reshape(9, c, 9, c), single)
+    np.testing.assert_allclose(inverse.gram(single), forms, atol=1e-9 * size)
+
+
+def cox_by_loops(f, time, event, weight, entry, strata, ties):
+    """The negative log partial likelihood, from its definition."""
+    total = 0.0
+    for key in sorted({(strata[i], time[i]) for i in range(len(f)) if event[i] and weight[i]}):
+        stratum, moment = key
+        risk = tied_risk = tied_weight = 0.0
+        tied = 0
+        for i in range(len(f)):
+            if strata[i] != stratum:
+                continue
+            if time[i] >= moment and entry[i] < moment:
+                risk += weight[i] * np.exp(f[i])
+            if time[i] == moment and event[i] and weight[i]:
+                tied += 1
+                tied_risk += weight[i] * np.exp(f[i])
+                tied_weight += weight[i]
+                total -= weight[i] * f[i]
+        for term in range(tied):
+            part = term / tied if ties == "efron" else 0.0
+            total += tied_weight / tied * np.log(risk - part * tied_risk)
+    return total
+
+
+@pytest.mark.parametrize("ties", ["efron", "breslow"])
+@pytest.mark.parametrize("seed", range(5))
+def test_cox_is_the_partial_likelihood(ties, seed):
+    rng = np.random.default_rng(seed)
+    m = 25
+    time, event = rng.integers(1, 7, m), rng.random(m) < 0.6
+    weight, entry, strata = weights_for(rng, m), rng.uniform(-3, 0.9, m), strata_for(rng, m)
+    weight[rng.integers(m)] = 0.0
+    event[0] = weight[0] = True
+    function = Cox(time, event, entry=entry, strata=strata, ties=ties, sample_weight=weight)
+    values = []
+    for f in rng.normal(size=(3, m)):
+        loops = cox_by_loops(f, time, event, weight, entry, strata, ties)
+        values.append((function.value(f[:, None]), loops))
+    fast, slow_ = np.array(values).T
+    np.testing.assert_allclose(np.diff(fast), np.diff(slow_), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "logistic, no bias"])
+def test_the_least_value_is_zero(name):
+    """φ may be as small as one likes, and is not negative."""
+    function = draw(name)
+    shape = M, function.n_outputs
+    least = minimize(
+        lambda x: (function.value(x.reshape(shape)), function.gradient(x.reshape(shape)).ravel()),
+        np.zeros(M * function.n_outputs),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 5000, "maxfun": 50000, "ftol": 1e-15, "gtol": 1e-9},
+    )
+    start = function.value(np.zeros(shape))
+    # Samples that leave before others enter are no better off by any outputs.
+    most = start if name == "cox, all" else 1e-2 * start
+    assert -1e-9 * start <= least.fun <= most
+
+
+def test_outputs_far_apart():
+    """No overflow of exponentials, and the values of a shifted sum."""
+    far = np.array([[-800.0], [0.0], [900.0]])
+    function = Cox([1.0, 2.0, 3.0], [True, True, True])
+    assert function.value(far) == pytest.approx(1700 + 900)
+    np.testing.assert_allclose(function.gradient(far)[:, 0], [-1.0, -1.0, 2.0])
+    assert Logistic([1, -1, 1]).value(far) == pytest.approx(800 + np.log(2))
+    classes = Multinomial([0, 1, 0])
+    assert classes.value(np.hstack([far, -far])) == pytest.approx(1600 + np.log(2))
+    assert np.isfinite(classes.gradient(np.hstack([far, -far]))).all()
+
+
+BAD = [
+    (lambda: Logistic([0, 1]), "signs must be -1 or 1"),
+    (lambda: Logistic([1, 1]), "single class"),
+    (lambda: Logistic([1, -1], [1.0, 0.0]), "single class"),
+    (lambda: Logistic([1, -1], [1.0, -1.0]), "in row 1"),
+    (lambda: Logistic([1, -1], [1.0]), "one weight for each of 2"),
+    (lambda: Multinomial([0.5, 1]), "integers"),
+    (lambda: Multinomial([0, 3], 3), "from 0 to 2"),
+    (lambda: Multinomial([0, 2]), "Class 1 has no sample"),
+    (lambda: Poisson([1, -2]), "got -2 in row 1"),
+    (lambda: Poisson([0, 0]), "all zero"),
+    (lambda: Poisson([1, 2], [0.0]), "offset must have 2 entries"),
+    (lambda: Cox([1, np.nan], [True, True]), "time must be finite, got nan in row 1"),
+    (lambda: Cox([1, 2], [False, False]), "event must be True"),
+    (lambda: Cox([1, 2], [True, True], entry=[0, 2]), "in row 1"),
+    (lambda: Cox([1, 2], [True, True], ties="exact"), "ties must be"),
+    (lambda: Cox([1, 2], [True, True], strata=[1]), "strata must have 2 entries"),
+    (lambda: Cox([1, 2], [True]), "event must have 2 entries"),
+    (lambda: SmoothLoss(stack_of(features_for()), draw("poisson"), 0.0), "reg must be positive"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), BAD)
+def test_bad_input(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# -- Against other programs -----------------------------------------------------------------------
+
+
+def in_cvxpy(function, f):
+    """φ of an expression (m, c), written down a second time."""
+    if isinstance(function, Logistic):
+        y, w = function.signs[:, 0], function.sample_weight[:, 0]
+        return w @ cp.logistic(-cp.multiply(y, f[:, 0]))
+    if isinstance(function, Multinomial):
+        rows = [
+            weight * (cp.log_sum_exp(f[i]) - f[i, function.labels[i]])
+            for i, weight in enumerate(function.sample_weight)
+        ]
+        return cp.sum(rows)
+    if isinstance(function, Poisson):
+        y, w = function.counts[:, 0], function.sample_weight[:, 0]
+        logs = f[:, 0] + function.offset[:, 0]
+        least = np.sum(w[y > 0] * (y * np.log(np.maximum(y, 1)) - y)[y > 0])
+        return w @ (cp.exp(logs) - cp.multiply(y, logs)) + least
+    terms = []
+    for risk, factor, shift in zip(
+        function._risks, function._factors, function._shifts, strict=True
+    ):
+        held = np.flatnonzero(risk)
+        total = cp.log_sum_exp(f[held, 0] + np.log(risk[held]))
+        terms.append(factor * (total - shift))
+    return cp.sum(terms) - function.event_weight @ f[:, 0]
+
+
+def optimum(function, features, reg, p):
+    """min_β F of a general solver: φ(Σ_j Z_jW_j) + (λ/2)‖(‖W_j‖)_j‖_r², r = 2p/(p + 1)."""
+    m, c = len(features[0]), function.n_outputs
+    blocks = [cp.Variable((Z.shape[1], c)) for Z in features]
+    f = sum(Z @ W for Z, W in zip(features, blocks, strict=True))
+    if function.has_bias:
+        f = f + np.ones((m, 1)) @ cp.Variable((1, c))
+    norms = cp.hstack([cp.norm(W, "fro") for W in blocks])
+    exponent = 2.0 if p == np.inf else 2 * p / (p + 1)
+    penalty = 0.5 * reg * cp.square(cp.norm1(norms) if p == 1 else cp.pnorm(norms, exponent))
+    problem = cp.Problem(cp.Minimize(in_cvxpy(function, f) + penalty))
+    problem.solve(solver=cp.CLARABEL)
+    assert problem.status == "optimal"
+    return problem.value
+
+
+def agrees_with_cvxpy(name, p, reg, seed, m=M):
+    function, features = draw(name, seed, m), features_for(seed, m)
+    expected = optimum(function, features, reg, p)
+    solution = Newton().solve(
+        SmoothLoss(stack_of(features), function, reg), lp_domain(p), tol=1e-8
+    )
+    certificate = solution.certificate
+    assert certificate.converged
+    # Clarabel's own tolerance is 1e-8, of numbers that are larger than the sum.
+    assert certificate.primal == pytest.approx(expected, rel=2e-6)
+    assert certificate.gap >= -certificate.rounding
+
+
+SMALL = [
+    ("logistic", 1.0),
+    ("logistic, no bias", 1.25),
+    ("multinomial", 1.25),
+    ("multinomial", np.inf),
+    ("poisson", 2.0),
+    ("cox, efron", 1.0),
+    ("cox, breslow", 3.0),
+    ("cox, strata", np.inf),
+]
+
+
+@pytest.mark.parametrize(("name", "p"), SMALL)
+def test_agrees_with_a_conic_solver(name, p):
+    agrees_with_cvxpy(name, p, 0.5, 0, m=12)
+
+
+# Weights from 1e-3 to 1e3 are beyond what the conic solver reaches to its tolerance.
+TAME = [name for name in FUNCTIONS if "weights" not in name and "all" not in name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [1.0, 1.25, 2.0, 3.0, np.inf])
+@pytest.mark.parametrize("name", TAME)
+def test_agrees_with_a_conic_solver_on_many_problems(name, p):
+    for seed in range(5):
+        agrees_with_cvxpy(name, p, 10.0 ** (seed / 2 - 1), seed)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_kernel_is_logistic_regression(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    labels = np.digitize(X[:, 0] + rng.normal(size=60), [0.0] if n_classes == 2 else [-0.7, 0.7])
+    weight = rng.uniform(0.5, 2.0, 60)
+    model = LogisticRegression(C=1 / 0.3, tol=1e-10, max_iter=10**4)
+    model.fit(X, labels, sample_weight=weight)
+    if n_classes == 2:
+        function = Logistic(2 * labels - 1, weight)
+    else:
+        function = Multinomial(labels, sample_weight=weight)
+    loss = SmoothLoss(KernelStack.from_arrays([X @ X.T]), function, 0.3, 1e-16)
+    point = loss.evaluate(np.ones(1))
+    np.testing.assert_allclose((X.T @ point.coefficients).T, model.coef_, atol=1e-6)
+    decision = model.decision_function(X).reshape(60, -1)
+    shifted = point.outputs - point.outputs.mean(axis=1, keepdims=True) * (n_classes > 2)
+    decision = decision - decision.mean(axis=1, keepdims=True) * (n_classes > 2)
+    np.testing.assert_allclose(shifted, decision, atol=1e-6)
+    np.testing.assert_allclose(
+        X @ X.T @ point.coefficients + point.biases, point.outputs, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("name", ["cox, efron", "cox, all", "poisson"])
+def test_one_kernel_by_a_general_method(name):
+    function = draw(name)
+    X = features_for()[2]
+    reg = 0.3
+
+    def objective(w):
+        f = X @ w[:-1, None] + w[-1] * function.has_bias
+        slopes = function.gradient(f)[:, 0]
+        bias = slopes.sum() * function.has_bias
+        return (
+            function.value(f) + 0.5 * reg * w[:-1] @ w[:-1],
+            np.append(X.T @ slopes + reg * w[:-1], bias),
+        )
+
+    found = minimize(objective, np.zeros(4), jac=True, options={"gtol": 1e-9})
+    loss = SmoothLoss(KernelStack.from_arrays([X @ X.T]), function, reg)
+    point = loss.evaluate(np.ones(1))
+    assert point.value == pytest.approx(found.fun, rel=1e-7)
+    np.testing.assert_allclose(X.T @ point.coefficients[:, 0], found.x[:-1], atol=2e-5)
+
+
+# -- Solvers --------------------------------------------------------------------------------------
+
+
+def test_solvers_that_take_smooth_losses():
+    spec = SmoothLoss(stack_of(features_for()), draw("logistic"), 1.0).spec
+    able = {
+        p: sorted(
+            name
+            for name, kind in SOLVERS.items()
+            if complaint(kind(), Problem(spec, lp_domain(p), 1e-6)) is None
+        )
+        for p in (1.0, 2.0)
+    }
+    assert able[1.0] == ["analytic", "newton", "reduced-gradient", "silp", "sip"]
+    assert able[2.0] == ["analytic", "newton", "sip"]
+
+
+@pytest.mark.parametrize("name", ["logistic", *slow("multinomial", "poisson"), "cox, efron"])
+@pytest.mark.parametrize(
+    ("solver", "p", "tol"),
+    [
+        ("analytic", 2.0, 1e-6),
+        ("sip", 2.0, 1e-4),
+        ("silp", 1.0, 1e-4),
+        ("reduced-gradient", 1.0, 1e-4),
+    ],
+)
+def test_solvers_agree(name, solver, p, tol):
+    stack, function = stack_of(features_for()), draw(name)
+    exact = SmoothLoss(stack, function, 0.2, 1e-12)
+    by_newton = Newton().solve(exact, lp_domain(p), tol=1e-9)
+    other = SOLVERS[solver]().solve(SmoothLoss(stack, function, 0.2), lp_domain(p), tol=tol)
+    assert by_newton.certificate.converged
+    assert by_newton.n_inner_solves <= 9
+    assert other.certificate.rel_gap <= tol
+    assert other.certificate.primal == pytest.approx(by_newton.certificate.primal, rel=tol)
+    assert other.certificate.dual <= by_newton.certificate.primal * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, np.inf])
+def test_weights_of_regions(p):
+    factors = region_factors(2, M)
+    regional = RegionalKernels(stack_of(features_for()), factors, factors)
+    function = draw("logistic")
+    loss = SmoothLoss(regional, function, 0.2, 1e-12)
+    solution = Newton().solve(loss, Product(lp_domain(p), 2))
+    assert solution.certificate.converged
+    matrices = [np.outer(root, root) * (Z @ Z.T) for root in factors for Z in features_for()]
+    plain = SmoothLoss(KernelStack.from_arrays(matrices), function, 0.2)
+    assert plain.evaluate(solution.weights).value == pytest.approx(
+        solution.certificate.primal, rel=1e-10
+    )
+
+
+@pytest.mark.parametrize("name", ["logistic", "multinomial", "cox, efron"])
+def test_many_kernels_on_active_sets(name):
+    rng = np.random.default_rng(0)
+    stack = KernelStack.from_arrays([np.outer(x, x) for x in rng.normal(size=(150, M))])
+    solution = Newton().solve(SmoothLoss(stack, draw(name), 0.5), lp_domain(1.0))
+    certificate = solution.certificate
+    assert certificate.converged
+    assert (solution.weights > 0).sum() < 30
+    again = SmoothLoss(stack, draw(name), 0.5).evaluate(solution.weights)
+    assert again.value == pytest.approx(certificate.primal, rel=1e-7)
+    best = Newton().solve(SmoothLoss(stack, draw(name), 0.5, 1e-12), lp_domain(1.0), tol=1e-9)
+    assert best.certificate.converged
+    assert certificate.dual <= best.certificate.primal <= certificate.primal * (1 + 1e-9)
+
+
+def test_bounds_of_convex_combinations():
+    """A mean of dual variables proves at least the mean of what they prove."""
+    stack = stack_of(features_for())
+    for name in ("logistic", "cox, efron"):
+        loss = SmoothLoss(stack, draw(name), 0.2)
+        points = [loss.evaluate(w) for w in np.random.default_rng(0).uniform(0, 1, (4, 3))]
+        mean = sum(0.25 * point.dual for point in points)
+        constants = [p.value - p.slack + p.weights @ p.gains for p in points]
+        point = loss.dual_point(mean)
+        assert point.linear - point.quadratic == pytest.approx(np.mean(constants), rel=1e-9)
+        np.testing.assert_allclose(point.gains, loss.gains_at(mean), rtol=1e-8)
+        best = Newton().solve(loss, lp_domain(2.0), tol=1e-9).certificate.primal
+        assert loss.lower_bound(mean, lp_domain(2.0).support) <= best
+        # Dual variables of which nothing is known are replaced by known ones.
+        fresh = SmoothLoss(stack, draw(name), 0.2)
+        assert fresh.lower_bound(mean, lp_domain(2.0).support) <= best
+
+
+class Huber(SmoothFunction):
+    """Quadratic up to one, linear beyond; `whole` has the Hessian as a matrix."""
+
+    def __init__(self, y, whole=False):
+        self.y, self.n_outputs, self.whole = y, y.shape[1], whole
+
+    def value(self, outputs):
+        size = np.abs(outputs - self.y)
+        return float(np.sum(np.where(size < 1, 0.5 * size**2, size - 0.5)))
+
+    def gradient(self, outputs):
+        return np.clip(outputs - self.y, -1.0, 1.0)
+
+    def hessian(self, outputs):
+        diagonal = (np.abs(outputs - self.y) < 1).astype(float)
+        return np.diag(diagonal.ravel()) if self.whole else diagonal
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_function_of_the_user(p, whole):
+    features = features_for()
+    rng = np.random.default_rng(0)
+    y = np.column_stack([features[2] @ [1.0, -1, 2], rng.standard_t(2, M)]) + 3.0
+    loss = SmoothLoss(stack_of(features), Huber(y, whole), 0.3)
+    solution = Newton().solve(loss, lp_domain(p), tol=1e-7)
+    assert solution.certificate.converged
+    blocks = [cp.Variable((Z.shape[1], 2)) for Z in features]
+    bias = cp.Variable((1, 2))
+    f = sum(Z @ W for Z, W in zip(features, blocks, strict=True)) + np.ones((M, 1)) @ bias
+    norms = cp.hstack([cp.norm(W, "fro") for W in blocks])
+    penalty = 0.15 * cp.square(cp.pnorm(norms, 2 * p / (p + 1)))
+    problem = cp.Problem(cp.Minimize(0.5 * cp.sum(cp.huber(f - y)) + penalty))
+    problem.solve(solver=cp.CLARABEL)
+    assert solution.certificate.primal == pytest.approx(problem.value, rel=1e-6)
+
+
+# -- Samples --------------------------------------------------------------------------------------
+
+
+def function_on(name, rows, weight, seed=0):
+    """One of the functions on some of the rows, with repeats, and their weights."""
+    rng = np.random.default_rng(seed)
+    if name == "logistic":
+        return Logistic(np.where(rng.permutation(M) % 3, 1, -1)[rows], weight)
+    if name == "multinomial":
+        return Multinomial((rng.permutation(M) % 3)[rows], sample_weight=weight)
+    if name == "poisson":
+        return Poisson(counts_for(rng, M)[rows], rng.normal(size=M)[rows], weight)
+    time, event = rng.integers(1, 8, M), rng.random(M) < 0.7
+    return Cox(time[rows], event[rows], ties=name.split()[1], sample_weight=weight)
+
+
+KINDS = ["logistic", "multinomial", "poisson", "cox breslow"]
+
+
+def fitted(name, rows, weight):
+    stack = KernelStack.from_arrays([(Z @ Z.T)[np.ix_(rows, rows)] for Z in features_for()])
+    loss = SmoothLoss(stack, function_on(name, rows, weight), 0.3, 1e-12)
+    return Newton().solve(loss, lp_domain(1.5), tol=1e-10)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_weights_count_like_repeats(name):
+    counts = np.arange(M) % 3 + 1
+    weighted = fitted(name, np.arange(M), counts.astype(float))
+    repeated = fitted(name, np.repeat(np.arange(M), counts), None)
+    assert weighted.certificate.primal == pytest.approx(repeated.certificate.primal, rel=1e-9)
+    np.testing.assert_allclose(weighted.weights, repeated.weights, atol=1e-5)
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    np.testing.assert_allclose(
+        weighted.evaluation.outputs, repeated.evaluation.outputs[first], atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("name", [*KINDS, "cox efron"])
+def test_a_weight_of_zero_is_no_sample(name):
+    weight = np.where(np.arange(M) % 5 == 2, 0.0, 1.5)
+    kept = np.flatnonzero(weight)
+    held, left = fitted(name, np.arange(M), weight), fitted(name, kept, weight[kept])
+    assert held.certificate.primal == pytest.approx(left.certificate.primal, rel=1e-9)
+    assert np.all(held.evaluation.coefficients[weight == 0] == 0)
+    np.testing.assert_allclose(held.weights, left.weights, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["logistic", "multinomial", "poisson"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_left_out_outputs(name, grouped):
+    """One Newton step is close to the machines of all other samples."""
+    weights = np.array([0.5, 0.3, 0.2])
+    features = features_for()
+    stack = stack_of(features)
+    groups = np.arange(M) // 2 if grouped else np.arange(M)
+    loss = SmoothLoss(stack, function_on(name, np.arange(M), None), 3.0, 1e-15)
+    point = loss.evaluate(weights)
+    approximate = point.leave_one_out(groups if grouped else None)
+    kernel = stack.combine(weights)
+    exact = np.empty_like(approximate)
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups != group)
+        others = SmoothLoss(
+            KernelStack.from_arrays([kernel[np.ix_(rows, rows)]]),
+            function_on(name, rows, None),
+            3.0,
+        ).evaluate(np.ones(1))
+        out = np.flatnonzero(groups == group)
+        exact[out] = kernel[np.ix_(out, rows)] @ others.coefficients + others.biases
+    if name == "multinomial":
+        exact -= exact.mean(axis=1, keepdims=True)
+        approximate = approximate - approximate.mean(axis=1, keepdims=True)
+        trained = point.outputs - point.outputs.mean(axis=1, keepdims=True)
+    else:
+        trained = point.outputs
+    # Much closer than the outputs of the machine that has seen the samples.
+    assert np.abs(approximate - exact).mean() <= 0.2 * np.abs(trained - exact).mean()
+
+
+def test_left_out_outputs_of_a_quadratic_function_are_exact():
+    class Quadratic(Huber):
+        def value(self, outputs):
+            return 0.5 * float(np.sum((outputs - self.y) ** 2))
+
+        def gradient(self, outputs):
+            return outputs - self.y
+
+        def hessian(self, outputs):
+            return np.ones_like(outputs)
+
+    y = np.random.default_rng(0).normal(size=(M, 2))
+    kernel = sum(Z @ Z.T for Z in features_for())
+    point = SmoothLoss(KernelStack.from_arrays([kernel]), Quadratic(y), 0.7).evaluate(np.ones(1))
+    left_out = point.leave_one_out()
+    for i in range(0, M, 6):
+        rows = np.flatnonzero(np.arange(M) != i)
+        others = SmoothLoss(
+            KernelStack.from_arrays([kernel[np.ix_(rows, rows)]]), Quadratic(y[rows]), 0.7
+        ).evaluate(np.ones(1))
+        expected = kernel[i, rows] @ others.coefficients + others.biases
+        np.testing.assert_allclose(left_out[i], expected, rtol=1e-6)
+
+
+def test_cox_has_no_left_out_outputs():
+    point = SmoothLoss(stack_of(features_for()), draw("cox, efron"), 1.0).evaluate(np.ones(3))
+    with pytest.raises(TypeError, match="use folds"):
+        point.leave_one_out()
+
+
+# -- Extremes -------------------------------------------------------------------------------------
+
+
+def extreme_functions():
+    far = np.linspace(-1, 1, M)
+    hundred = np.repeat([1.0, 2.0], M // 2)
+    return {
+        "separable": Logistic(np.sign(far)),
+        "one positive": Logistic(np.where(np.arange(M) == 3, 1, -1)),
+        "ten classes": Multinomial(np.arange(M) % 10),
+        "huge counts": Poisson(10.0 ** np.linspace(0, 6, M)),
+        "huge offsets": Poisson(np.arange(M), 1000.0 + 5 * far),
+        "one count": Poisson(np.where(np.arange(M) == 3, 1, 0)),
+        "one event": Cox(np.arange(M), np.arange(M) == 3),
+        "last event": Cox(np.arange(M), np.arange(M) == M - 1),
+        "two times": Cox(hundred, np.ones(M)),
+        "two times, Breslow": Cox(hundred, np.ones(M), ties="breslow"),
+        "extreme weights": Logistic(np.sign(far), 10.0 ** np.linspace(-3, 3, M)),
+        "extreme weights of ten": Multinomial(
+            np.arange(M) % 10, sample_weight=10.0 ** np.linspace(-3, 3, M)
+        ),
+        "every stratum alone": Cox(np.arange(M), np.ones(M), strata=np.arange(M) // 2),
+    }
+
+
+def extreme_stack():
+    """Low rank, equal rows, zero, constant and of sizes far apart."""
+    X = np.random.default_rng(0).normal(size=(M, 3))
+    X[:6] = X[-6:]
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    return KernelStack.from_arrays(
+        [
+            X @ X.T,
+            np.zeros((M, M)),
+            np.full((M, M), 3.0),
+            np.exp(-squares),
+            1e-4 * X[:, :1] @ X[:, :1].T,
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", extreme_functions())
+@pytest.mark.parametrize("reg", [1e-6, 1.0, 1e6])
+def test_extremes(name, reg):
+    function, stack = extreme_functions()[name], extreme_stack()
+    for p in (1.0, 2.0, np.inf):
+        loss = SmoothLoss(stack, function, reg)
+        solution = Newton().solve(loss, lp_domain(p), tol=1e-5)
+        certificate = solution.certificate
+        assert certificate.gap >= -certificate.rounding - 1e-15 * certificate.primal
+        # Coefficients of 1e11, whose products lose 11 digits.
+        is_lost = name == "huge counts" and reg == 1e-6
+        assert certificate.status == ("limited by rounding" if is_lost else "certified")
+        assert np.isfinite(solution.evaluation.outputs).all()
+        assert solution.n_inner_solves <= 40
+
+
+def test_kernels_that_are_all_zero():
+    for name in ("logistic", "multinomial", "poisson", "cox, efron"):
+        loss = SmoothLoss(KernelStack.from_arrays(np.zeros((2, M, M))), draw(name), 1.0)
+        solution = Newton().solve(loss, lp_domain(1.0))
+        assert solution.certificate.converged
+        assert np.ptp(solution.evaluation.outputs, axis=0).max() == 0.0
+
+
+def test_a_kernel_that_is_not_positive_semi_definite():
+    loss = SmoothLoss(KernelStack.from_arrays([-np.eye(M)], psd="ignore"), draw("logistic"), 1e-3)
+    with pytest.raises(ValueError, match="positive definite"):
+        loss.evaluate(np.ones(1))
+
+
+def test_a_dense_hessian_of_zero():
+    inverse = DenseCurvature(np.zeros((3, 3))).inverse_sum(np.eye(3))
+    assert not inverse.apply(np.ones((3, 1, 2))).any()
