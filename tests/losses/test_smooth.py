@@ -418,7 +418,7 @@ def test_weights_of_regions(p):
     solution = Newton().solve(loss, Product(lp_domain(p), 2))
     assert solution.certificate.converged
     matrices = [np.outer(root, root) * (Z @ Z.T) for root in factors for Z in features_for()]
-    plain = SmoothLoss(KernelStack.from_arrays(matrices), function, 0.2)
+    plain = SmoothLoss(KernelStack.from_arrays(matrices), function, 0.2, 1e-12)
     assert plain.evaluate(solution.weights).value == pytest.approx(
         solution.certificate.primal, rel=1e-10
     )

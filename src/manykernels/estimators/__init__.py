@@ -12,6 +12,7 @@
 `ridge`               `MKRidge`, `MKRidgeCV`
 `svm`                 `MKSVC`, `MKSVR`, `MKOneClassSVM`
 `svm_cv`              `MKSVCCV`, `MKSVRCV`
+`smooth`              `MKLogistic`, `MKCox`, `MKGLM` and their CV twins
 `gated`               kernels weighted by a gate
 `localized`           `LocalizedSVC` and others, which learn a gate
 `regional`            kernels of regions
@@ -36,6 +37,7 @@ from .localized import (
     LocalizedSVRCV,
 )
 from .ridge import MKRidge, MKRidgeCV
+from .smooth import MKLogistic, MKLogisticCV
 from .svm import MKSVC, MKSVR, MKOneClassSVM
 from .svm_cv import MKSVCCV, MKSVRCV
 
@@ -57,6 +59,8 @@ __all__ = [
     "LocalizedSVCCV",
     "LocalizedSVR",
     "LocalizedSVRCV",
+    "MKLogistic",
+    "MKLogisticCV",
     "MKOneClassSVM",
     "MKRidge",
     "MKRidgeCV",

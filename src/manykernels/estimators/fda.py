@@ -29,11 +29,9 @@ from .held_out import HeldOutProbabilities, SplitOutputs, better_rule
 from .inputs import TrainingRows, discriminant_rows
 from .kernel_data import (
     KernelData,
-    KernelPart,
     Learnt,
     TrainingKernels,
     WeightParameters,
-    preparation_with,
 )
 from .learning import Point, Task, fit_model, partial_fit_classes
 from .prediction import (
@@ -48,7 +46,6 @@ from .search import (
     ChosenWeights,
     Grid,
     Search,
-    Split,
     checked_norms,
     checked_regs,
     chosen_by,
@@ -88,7 +85,7 @@ class FisherTask(Task):
 
     def preparation(self, missing: str) -> Chain:
         """Return the transform of training kernels, not yet fitted."""
-        chain = preparation_with(missing, self.normalize)
+        chain = super().preparation(missing)
         if self.denoise is None:
             return chain
         step = clone(self.denoise)
@@ -102,12 +99,9 @@ class FisherTask(Task):
         return chain
 
     def prepare(self, kernels: TrainingKernels, rows: TrainingRows) -> KernelData:
-        samples, transform = kernels.samples(rows), self.preparation(kernels.missing)
-        checked_priors(self.priors, samples)
-        source = kernels.source
-        data = KernelData.of(samples, transform, source, **rows.attributes, **source.attributes)
-        kernels.warn_of_constants(transform)
-        steps = [step for step in transform.steps if isinstance(step, Denoise | Bands)]
+        checked_priors(self.priors, kernels.samples(rows))
+        data: KernelData = super().prepare(kernels, rows)
+        steps = [step for step in data.transform.steps if isinstance(step, Denoise | Bands)]
         data.attributes["denoise_"] = steps[0] if steps else None
         return data
 
@@ -165,11 +159,6 @@ class FisherTask(Task):
 
     def n_passes(self, n_classes: int) -> int:
         return len(self.rules(n_classes))
-
-    def part(self, split: Split, missing: str) -> KernelPart:
-        """Return the prepared kernels of a split."""
-        train, test = split.parts()
-        return KernelPart.of(KernelData.of(train, self.preparation(missing)), test)
 
     def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
         samples = search.samples

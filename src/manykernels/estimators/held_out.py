@@ -267,11 +267,30 @@ class HeldOutDecisions(HeldOut):
         return HeldOutLosses(losses, wrong, self.joined("counts"), self.joined("groups"))
 
 
+class HeldOutLogits(HeldOut):
+    """Outputs of logistic regressions at held-out samples, as log-probabilities."""
+
+    attribute = "left_out_log_proba_"
+
+    def answers(self, at: Position) -> list[np.ndarray]:
+        return [log_softmax(class_scores(part.outputs[at]), axis=1) for part in self.parts]
+
+    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
+        return KnownProbabilities(self.tests[0].classes, answers)
+
+    def losses_at(self, at: Position) -> HeldOutLosses:
+        """Return ``−log P`` of the true class of every sample, and whether another is chosen."""
+        logs, labels = np.vstack(self.answers(at)), self.joined("labels")
+        wrong = (logs.argmax(axis=1) != labels).astype(np.float64)
+        losses = log_losses(logs, labels)
+        return HeldOutLosses(losses, wrong, self.joined("weights"), self.joined("groups"))
+
+
 # -- Class scores of discriminants ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class HeldOutProbabilities(HeldOut):
+class HeldOutProbabilities(HeldOutLogits):
     """Class scores of held-out samples by one rule, as log-probabilities.
 
     `frequencies` (c,) are those of all samples. (Class frequencies in the training part of a split
@@ -283,8 +302,6 @@ class HeldOutProbabilities(HeldOut):
     priors: np.ndarray | None
     rule: str
     _calibrated: dict[Position, CalibratedScores] = field(default_factory=dict)
-
-    attribute: ClassVar[str] = "left_out_log_proba_"
 
     def answers(self, at: Position) -> list[np.ndarray]:
         if at not in self._calibrated:
@@ -301,16 +318,6 @@ class HeldOutProbabilities(HeldOut):
             return logs
         shift = log_ratio(self.priors, self.frequencies)
         return [log_softmax(values + shift, axis=1) for values in logs]
-
-    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
-        return KnownProbabilities(self.tests[0].classes, answers)
-
-    def losses_at(self, at: Position) -> HeldOutLosses:
-        """Return ``−log P`` of the true class of every sample, and whether another is chosen."""
-        logs, labels = np.vstack(self.answers(at)), self.joined("labels")
-        wrong = (logs.argmax(axis=1) != labels).astype(np.float64)
-        losses = log_losses(logs, labels)
-        return HeldOutLosses(losses, wrong, self.joined("weights"), self.joined("groups"))
 
 
 def better_rule(candidates: Sequence[HeldOutProbabilities]) -> HeldOutProbabilities:

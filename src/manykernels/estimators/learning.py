@@ -19,6 +19,8 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
 from ..domains import Domain
+from ..kernels.completion import preparation_with
+from ..kernels.transforms import Chain
 from ..losses.base import Loss, ProblemSpec
 from ..losses.features import FeatureLoss
 from ..scale.features import Approximation
@@ -26,9 +28,16 @@ from ..scale.rows import refuse_no_rows
 from .base import FitTask
 from .feature_data import FeatureRows, FeatureStream, Gathering, approximation_for
 from .inputs import TrainingRows, matched_by_label
-from .kernel_data import Learnt, TrainingKernels, WeightLearning, solve_each
+from .kernel_data import (
+    KernelData,
+    KernelPart,
+    Learnt,
+    TrainingKernels,
+    WeightLearning,
+    solve_each,
+)
 from .on_features import FeatureData, FeatureSearch
-from .search import Grid, Search, refuse_single_split
+from .search import Grid, Search, Split, refuse_single_split
 
 #: Parameters of one loss: a point of a grid, or empty for those of the task.
 Point = Mapping[str, float]
@@ -36,6 +45,8 @@ Point = Mapping[str, float]
 
 class Task(ABC):
     """What is predicted: targets, losses and the fitted model."""
+
+    normalize: str | None
 
     @abstractmethod
     def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
@@ -53,9 +64,17 @@ class Task(ABC):
         """Compute or check the kernels of the training rows."""
         return TrainingKernels.of(rows, rows.weights, solver=solver)
 
-    @abstractmethod
+    def preparation(self, missing: str) -> Chain:
+        """Return the transform of training kernels, not yet fitted."""
+        return preparation_with(missing, self.normalize)
+
     def prepare(self, kernels: TrainingKernels, rows: TrainingRows) -> Any:
         """Return the training data: kernels completed, centred and normalised."""
+        transform, source = self.preparation(kernels.missing), kernels.source
+        attributes = {**rows.attributes, **source.attributes}
+        data = KernelData.of(kernels.samples(rows), transform, source, **attributes)
+        kernels.warn_of_constants(transform)
+        return data
 
     @abstractmethod
     def losses(self, data: Any, points: Sequence[Point]) -> list[Loss]:
@@ -81,7 +100,13 @@ class Task(ABC):
         self, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
     ) -> Search:
         """Divide the rows for cross-validation, and begin the task of the fit."""
-        return Search.of(estimator, X, y, rows, kernels)
+        return Search.of(estimator, X, y, rows, kernels, kernels.samples(rows))
+
+    def part(self, split: Split, missing: str) -> KernelPart:
+        """Return the prepared kernels of a split."""
+        train, test = split.parts()
+        data = KernelData.of(train, self.preparation(missing))
+        return KernelPart.of(data, test)
 
     def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
         """Return the best point of the grid for every loss, and fitted attributes."""

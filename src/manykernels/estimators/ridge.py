@@ -20,12 +20,8 @@ from .feature_data import ApproximationParameters, MomentAttributes, refuse_with
 from .held_out import HeldOutValues, SplitOutputs
 from .inputs import TrainingRows, ridge_rows
 from .kernel_data import (
-    KernelData,
-    KernelPart,
     Learnt,
-    TrainingKernels,
     WeightParameters,
-    preparation_with,
 )
 from .learning import Point, Task, fit_model, partial_fit_values, target_groups
 from .prediction import TargetRegressor
@@ -33,8 +29,6 @@ from .search import (
     ChoiceParameters,
     ChosenWeights,
     Grid,
-    Search,
-    Split,
     checked_norms,
     checked_regs,
     chosen_by,
@@ -71,13 +65,6 @@ class RidgeTask(Task):
         n_targets = 1 if targets.ndim == 1 else targets.shape[1]
         return target_groups(n_targets, self.multi_target)
 
-    def prepare(self, kernels: TrainingKernels, rows: TrainingRows) -> KernelData:
-        transform, source = preparation_with(kernels.missing, self.normalize), kernels.source
-        attributes = {**rows.attributes, **source.attributes}
-        data = KernelData.of(kernels.samples(rows), transform, source, **attributes)
-        kernels.warn_of_constants(transform)
-        return data
-
     def losses(self, data: Any, points: Sequence[Point]) -> list[Loss]:
         targets, groups = data.scaled_targets(), self._groups(data.samples.targets)
         losses = [
@@ -113,17 +100,6 @@ class RidgeTask(Task):
         }
 
     # -- choice of p and λ -----------------------------------------------------------------
-
-    def search(
-        self, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
-    ) -> Search:
-        return Search.of(estimator, X, y, rows, kernels, kernels.samples(rows))
-
-    def part(self, split: Split, missing: str) -> KernelPart:
-        """Return the prepared kernels of a split."""
-        train, test = split.parts()
-        data = KernelData.of(train, preparation_with(missing, self.normalize))
-        return KernelPart.of(data, test)
 
     def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
         samples, groups = search.samples, self._groups(search.samples.targets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -50,6 +50,7 @@ from .prediction import (
     NoveltyDetector,
     boundary_shift,
 )
+from .search import Search
 
 #: Relative gap of the inner machines as a part of `tol`: small enough that their gaps do not
 #: decide whether the gap of the kernel weights is closed.
@@ -282,6 +283,13 @@ class MachineTask(Task):
 
     def prepare(self, kernels: TrainingKernels, rows: TrainingRows) -> MachineKernels:
         return MachineKernels.prepared(kernels, rows, self.normalize, has_bias=self.has_bias)
+
+    def search(
+        self, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+    ) -> Search:
+        # Machines weight the classes of every training part by themselves.
+        samples = replace(kernels.samples(rows), weights=rows.counts)
+        return Search.of(estimator, X, y, rows, kernels, samples)
 
     def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
         return LearntMachine.of(data.rows, data, learnt).attributes

@@ -756,6 +756,9 @@ INNER_TOL = 1e-8
 _MOST_STEPS = 200
 _MOST_HALVINGS = 60
 _MOST_LAST_STEPS = 4
+# E of a Newton step is used for the next one, too, if the gap has fallen to this part. Measured on
+# 720 digits of ten classes: 0.1 to 0.6 take half of the time of a new E at every step.
+_KEPT_IF = 0.3
 # Armijo's constant, as in the outer Newton method.
 _ARMIJO = 1e-4
 # Number of dual variables whose value of φ* is remembered, more than the planes that a solver
@@ -840,6 +843,13 @@ class SmoothLoss(WorkspaceLoss):
         self._known.append((dual, point.constant))
         self._last[:] = [dual]
         return point
+
+    @staticmethod
+    def evaluate_together(
+        losses: list[SmoothLoss], weights: list[Array]
+    ) -> list[SmoothEvaluation]:
+        """Evaluate several losses, each at its own weights."""
+        return [loss.evaluate(row) for loss, row in zip(losses, weights, strict=True)]
 
     def _combine(self, weights: Array) -> None:
         """Put Q = K_β/λ into the workspace."""
@@ -975,14 +985,19 @@ class SmoothLoss(WorkspaceLoss):
         kernel, function = self.workspace.matrix, self.function
         state = self._start(kernel)
         inverse: InverseSum | None = None
+        is_new = False
         for _ in range(_MOST_STEPS):
             if state.gap <= 0.1 * self.inner_tol * abs(state.value):
                 break
-            inverse = function.curvature(state.outputs).inverse_sum(kernel)
+            if inverse is None:
+                inverse, is_new = function.curvature(state.outputs).inverse_sum(kernel), True
             following = state.newton_step(inverse)
-            if following is None:
+            if following is None and is_new:
                 break
-            state = following
+            # E takes most of the time, so it is kept as long as it serves.
+            if following is None or following.gap > _KEPT_IF * state.gap:
+                inverse = None
+            state, is_new = following or state, False
         return self._last_steps(state.outputs, kernel, inverse)
 
     def _start(self, kernel: Array) -> _InnerState:

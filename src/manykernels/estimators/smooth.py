@@ -1,0 +1,275 @@
+"""MKLogistic, MKCox and MKGLM: smooth convex losses, with probabilities, risks or means.
+
+A task makes the function φ of the outputs (:mod:`manykernels.losses.smooth`) from the targets of
+samples, and turns outputs into answers. The rest is the same for all of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ..domains import Domain
+from ..kernels.samples import Samples
+from ..losses.base import Loss, ProblemSpec
+from ..losses.smooth import Logistic, Multinomial, SmoothFunction, SmoothLoss
+from ..solvers.path import GridPoint, walk_grid
+from ..utils.storable import storable
+from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
+from .held_out import HeldOut, HeldOutLogits, SplitOutputs
+from .inputs import TrainingRows, centred_rows
+from .kernel_data import Learnt, WeightParameters
+from .learning import Point, Task, fit_model
+from .prediction import KernelClassifier
+from .search import (
+    ChoiceParameters,
+    ChosenWeights,
+    Grid,
+    checked_norms,
+    checked_regs,
+    chosen_by,
+    outputs_of_splits,
+    validation_curve,
+)
+
+# Relative gap of the inner problem as a part of `tol`, because it is part of the certified gap.
+_INNER_SHARE = 0.01
+#: λ of logistic regression by default, from far below to far above the unit variance of
+#: normalised kernels.
+LOGISTIC_REGS = tuple(np.logspace(-3, 3, 7).tolist())
+
+
+@dataclass(frozen=True)
+class SmoothTask(Task):
+    """A smooth convex function of the outputs, plus λ/2 times their squared norm.
+
+    `reg` is None where every point of a grid has its own.
+    """
+
+    reg: float | None = None
+    normalize: str | None = "multiplicative"
+    tol: float = 1e-4
+
+    @abstractmethod
+    def function(self, samples: Samples) -> SmoothFunction:
+        """Return φ of the outputs of these samples."""
+
+    @abstractmethod
+    def held_out(self, parts: list[SplitOutputs], tests: list[Samples]) -> HeldOut:
+        """Return the answers of the models of all splits."""
+
+    def n_outputs(self, rows: TrainingRows) -> int:
+        """Return the number of outputs of a sample."""
+        return 1
+
+    def described(self, data: Any, evaluation: Any) -> dict[str, Any]:
+        """Return fitted attributes of the model that are particular to the task."""
+        return {}
+
+    def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
+        return ProblemSpec(SmoothLoss, len(rows), n_kernels, self.n_outputs(rows))
+
+    def losses(self, data: Any, points: Sequence[Point]) -> list[Loss]:
+        (point,) = points
+        reg = float(point.get("reg", self.reg))  # type: ignore[arg-type]
+        function, inner_tol = self.function(data.samples), _INNER_SHARE * self.tol
+        return [SmoothLoss(data.stack, function, reg, inner_tol)]
+
+    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+        (evaluation,) = learnt.evaluations
+        return {
+            **data.attributes,
+            "dual_coef_": evaluation.coefficients,
+            "intercept_": evaluation.biases,
+            "_predictor": data.predictor(learnt.weights[0], evaluation.coefficients),
+            **self.described(data, evaluation),
+        }
+
+    def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
+        outputs = outputs_of_splits(search, self, self.outputs, grid)
+        held_out = self.held_out([split for (split,) in outputs], search.tests)
+        choice, attributes = chosen_by(
+            search.estimator, grid, held_out, search.tested, search.samples
+        )
+        return [choice.params], attributes
+
+    def outputs(
+        self, part: Any, grid: Grid, tol: float, progress: FitTask, starts: Any = None
+    ) -> list[SplitOutputs]:
+        """Return the outputs of the test samples of a split at every point of the grid."""
+        (ps, regs), stack = grid.values.values(), part.data.stack
+        function, inner_tol = self.function(part.data.samples), _INNER_SHARE * tol
+        split = SplitOutputs.unsolved(grid.shape, (part.n_test, function.n_outputs))
+
+        def visit(point: GridPoint) -> bool:
+            at, evaluation = (point.norm_index, point.reg_index), point.evaluation
+            outputs = part.outputs(evaluation, evaluation.coefficients) + evaluation.biases
+            solved = split.note(at, grid.at(at), outputs, point.certificate, point.n_inner_solves)
+            return progress(solved)
+
+        failures = walk_grid(
+            lambda reg: SmoothLoss(stack, function, reg, inner_tol), ps, regs, visit, tol=tol
+        )
+        split.record.failures.extend(failures)
+        return [split]
+
+
+# -- MKLogistic: logistic regression of two or more classes ---------------------------------------
+
+
+@dataclass(frozen=True)
+class LogisticTask(SmoothTask):
+    """Logistic regression: one output for two classes, else one for each."""
+
+    class_weight: Any = None
+
+    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        return centred_rows(estimator, X, y, sample_weight, self.class_weight)
+
+    def n_outputs(self, rows: TrainingRows) -> int:
+        return 1 if len(rows.classes) == 2 else len(rows.classes)
+
+    def function(self, samples: Samples) -> SmoothFunction:
+        n_classes = len(samples.classes)
+        if n_classes == 2:
+            return Logistic(2.0 * samples.labels - 1.0, samples.weights)
+        return Multinomial(samples.labels, n_classes, samples.weights)
+
+    def held_out(self, parts: list[SplitOutputs], tests: list[Samples]) -> HeldOut:
+        return HeldOutLogits(parts, tests)
+
+
+class LogisticAttributes:
+    """Fitted attributes of logistic regressions.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_samples, n_classes), or (n_samples, 1) if binary
+        ``decision_function(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with
+        K_j normalised and centred.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+    X_fit_ : array or dataframe
+        Training rows, unless precomputed.
+    """
+
+
+@storable
+@estimator(LogisticAttributes, WeightParameters)
+class MKLogistic(KernelClassifier):
+    """ℓp-norm multiple kernel logistic regression, binary and multinomial.
+
+    Learns one weight per kernel, ``‖weights‖_p ≤ 1``, along with a logistic regression on the
+    weighted sum, and proves how close to the best weights it got. With one kernel and
+    ``normalize=None`` it is scikit-learn's ``LogisticRegression(C=1/reg)`` on the features of the
+    kernel. Its probabilities need no calibration.
+
+    Parameters
+    ----------
+    reg : float, default=1.0
+        λ > 0 of ``Σ_i −log P(y_i | x_i) + λ/2 ‖f‖²``, acting on the kernels after centring and
+        `normalize`. Losses are summed over the samples, not averaged.
+    solver : str or a solver object, default="newton"
+        "newton" is the one to use. "analytic" (closed-form updates) and "sip" (cutting planes)
+        can be used, too.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied with `sample_weight`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manykernels import MKLogistic
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MKLogistic(reg=0.1).fit(X, y)
+    >>> model.certificate_.converged
+    True
+    >>> model.predict_proba(X[:1]).round(1)
+    array([[1., 0., 0.]])
+    """
+
+    reg: float = 1.0
+    class_weight: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "reg": POSITIVE,
+        "class_weight": CLASS_WEIGHT,
+    }
+
+    _probabilities = "scores"
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn kernel weights and the regression."""
+        task = LogisticTask(float(self.reg), self.normalize, self.tol, self.class_weight)
+        return fit_model(self, task, X, y, sample_weight)
+
+
+@storable
+@estimator(LogisticAttributes, ChoiceParameters, ChosenWeights)
+class MKLogisticCV(KernelClassifier):
+    """Multiple kernel logistic regression with p and λ chosen by cross-validation.
+
+    All norms and regularisations of a grid are solved as one path, each from its neighbours and
+    each with a certificate. They are scored on samples that neither the kernel weights nor the
+    regression have seen: in folds, or on a validation set.
+
+    Parameters
+    ----------
+    ps : array-like of float in [1, inf], optional
+        Norms to try; by default 1, 4/3, 2 and ∞.
+    regs : array-like of float, optional
+        λ to try; by default seven from 1e-3 to 1e3.
+    cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
+        A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
+        parts. Rows that repeat others stay together, and a class of a single sample is in no test
+        part. A pair is a validation set.
+    scoring : str, callable or None, default="neg_log_loss"
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied with `sample_weight`.
+
+    Attributes
+    ----------
+    p_, reg_ : float
+        The point of the grid with the best score; of equal ones, with the smallest log loss. See
+        `one_standard_error`.
+    left_out_log_proba_ : ndarray of shape (n_samples, n_classes)
+        Logarithms of the class probabilities of each training row by the model without its fold,
+        at the p and λ that are best in the other folds: what `left_out_score_` is the score of.
+        NaN in rows that no split tests. Not if `cv` is a validation set.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manykernels import MKLogisticCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MKLogisticCV(ps=[1, 2], regs=[0.1, 1, 10]).fit(X, y)
+    >>> model.validation_curve().shape
+    (2, 3)
+    >>> model.best_score_ > -0.2
+    True
+    """
+
+    ps: Any = None
+    regs: Any = None
+    class_weight: Any = None
+    scoring: Any = "neg_log_loss"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "ps": ["array-like", None],
+        "regs": ["array-like", None],
+        "class_weight": CLASS_WEIGHT,
+    }
+
+    _probabilities = "scores"
+    validation_curve = validation_curve
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose p and λ, then learn from all samples."""
+        task = LogisticTask(None, self.normalize, self.tol, self.class_weight)
+        grid = Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs, LOGISTIC_REGS)})
+        return fit_model(self, task, X, y, sample_weight, grid)
