@@ -370,7 +370,7 @@ def brier_score(
     survival : array-like of shape (n_samples, n_times)
         Predicted probabilities of survival at `times`.
     times : array-like of shape (n_times,)
-        Times of the predictions, up to the last time of a training sample.
+        Times of the predictions, before the last time of a training sample.
     train : array-like, data frame or pair, optional
         As in :func:`concordance_index_ipcw`.
     sample_weight : array-like of shape (n_samples,), optional
@@ -408,10 +408,7 @@ def brier_score(
         weights = np.zeros(len(observed))
         past, future = events & (observed <= moment), observed > moment
         weights[past] = 1.0 / remaining.up_to(observed[past], "times")
-        if future.any():
-            weights[future] = 1.0 / remaining.after(moment)
-        elif moment > remaining.end:
-            remaining.refuse(moment, "times")
+        weights[future] = 1.0 / remaining.after(moment)
         errors = np.where(future, 1.0 - probabilities[:, k], probabilities[:, k]) ** 2
         scores[k] = np.sum(samples * weights * errors) / np.sum(samples)
     return scores
@@ -553,8 +550,8 @@ def neg_integrated_brier_score_scorer(
 ) -> float:
     """Return the negative of :func:`integrated_brier_score` of predicted survival curves.
 
-    The times are the distinct event times of y, as far as the curves are known. The distribution
-    of the censoring times is estimated from the test samples.
+    The times are the distinct event times of y before its last time, as far as the curves are
+    known. The distribution of the censoring times is estimated from the test samples.
 
     Parameters
     ----------
@@ -574,7 +571,7 @@ def neg_integrated_brier_score_scorer(
     times = np.unique(time[event])
     begin = max((curve.domain[0] for curve in curves if hasattr(curve, "domain")), default=0.0)
     end = min((curve.domain[1] for curve in curves if hasattr(curve, "domain")), default=np.inf)
-    times = times[(times >= begin) & (times <= end)]
+    times = times[(times >= begin) & (times <= end) & (times < time.max())]
     if len(times) < 2:
         raise ValueError(
             f"y has {len(times)} distinct event times up to {end:g}, the end of the predicted "

@@ -207,8 +207,6 @@ def kaplan_meier(
     weights = sample_weights(sample_weight, moments)
     check_confidence(confidence)
     kept = weights > 0.0
-    if not kept.any():
-        raise ValueError("sample_weight must be positive for at least one sample.")
     events, moments, weights = events[kept], moments[kept], weights[kept]
     times, place = np.unique(moments, return_inverse=True)
     totals = np.bincount(place, weights)

@@ -301,12 +301,11 @@ def _numbers(column: _Column, index: Any) -> np.ndarray:
     return values
 
 
-def _is_missing(value: Any) -> bool:
-    if value is None:
+def _is_missing(entry: Any) -> bool:
+    try:
+        return entry is None or bool(entry != entry)
+    except TypeError:  # a comparison with pandas.NA has no truth value
         return True
-    unequal = value != value
-    # nan and NaT differ from themselves; a comparison with pandas.NA returns pandas.NA.
-    return unequal is value or (isinstance(unequal, bool | np.bool_) and bool(unequal))
 
 
 def _refuse_value(column: _Column, row: int, value: str, index: Any) -> None:
