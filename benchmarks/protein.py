@@ -37,8 +37,7 @@ from benchmarks._tables import environment, markdown
 from benchmarks._yan2012_protein import NORM_NAMES, NORMS, PENALTIES, PROTEIN_ERRORS, REGS
 from manykernels import MKFDA, MKFDACV, MKSVC, MKSVCCV, KernelStack, Views, kernels_for
 from manykernels.kernels import RBF, Gapped, Kernel, Mismatch, Spectrum
-from manykernels.metrics import mean_class_mcc
-from manykernels.metrics.classwise import SCORERS
+from manykernels.metrics import SCORERS, mean_class_mcc
 
 SPLITS = 6
 MOST_OF_A_CLASS = 100

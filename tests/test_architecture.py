@@ -15,6 +15,7 @@ ROOT = Path(manykernels.__file__).parent
 ORDER = [
     *[
         "utils",
+        "survival",
         "metrics",
         "domains",
         "smo",

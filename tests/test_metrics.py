@@ -31,7 +31,7 @@ from manykernels.metrics import (
     mean_class_accuracy,
     mean_class_mcc,
 )
-from manykernels.metrics.classwise import SCORERS, mean_average_precision_scorer
+from manykernels.metrics.classwise import CLASS_SCORERS, mean_average_precision_scorer
 from manykernels.metrics.comparison import combined_f_test, holm
 from tests.problems import slow
 
@@ -267,9 +267,14 @@ def flowers():
 
 def test_scorers_work_in_a_search(flowers):
     search = GridSearchCV(
-        MKFDA(), {"p": [1, 2]}, scoring=SCORERS, refit="mean_class_mcc", cv=3, error_score="raise"
+        MKFDA(),
+        {"p": [1, 2]},
+        scoring=CLASS_SCORERS,
+        refit="mean_class_mcc",
+        cv=3,
+        error_score="raise",
     ).fit(*flowers)
-    for name in SCORERS:
+    for name in CLASS_SCORERS:
         assert (search.cv_results_[f"mean_test_{name}"] > 0.9).all()
 
 
@@ -277,9 +282,9 @@ def test_scorers_work_on_kernels(flowers):
     X, y = flowers
     stack = rbf_grid([1, 2]).fit(X)(X)
     scores = cross_validate(
-        MKFDA("precomputed"), stack, y, scoring=SCORERS, cv=3, error_score="raise"
+        MKFDA("precomputed"), stack, y, scoring=CLASS_SCORERS, cv=3, error_score="raise"
     )
-    assert min(scores[f"test_{name}"].min() for name in SCORERS) > 0.9
+    assert min(scores[f"test_{name}"].min() for name in CLASS_SCORERS) > 0.9
 
 
 def test_the_scorer_knows_classes_that_the_test_samples_miss(flowers):
@@ -405,7 +410,7 @@ def test_kernels_and_the_table_behind_them_agree(flowers):
     X, y = flowers
     union = rbf_grid([0.5, 2.0])
     stack = union.fit(X)(X)
-    options = {"scoring": SCORERS["mean_average_precision"], "random_state": 3}
+    options = {"scoring": CLASS_SCORERS["mean_average_precision"], "random_state": 3}
     table = five_by_two_cv_f_test(MKFDA(union, reg=1e-3), MKFDA(union, reg=10), X, y, **options)
     models = [MKFDA("precomputed", reg=reg) for reg in (1e-3, 10)]
     kernels = five_by_two_cv_f_test(*models, stack, y, **options)

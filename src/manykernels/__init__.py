@@ -107,7 +107,7 @@ _HOMES = ("scale", "estimators", "persistence", "inspection", "comparison")
 _FOLDERS = (
     *_HOMES,
     *("baselines", "cli", "datasets", "discriminant", "display", "domains", "gating", "losses"),
-    *("metrics", "model_selection", "report", "smo", "solvers"),
+    *("metrics", "model_selection", "report", "smo", "solvers", "survival"),
 )
 
 if not TYPE_CHECKING:  # to a type checker, this function would mean that every name exists

@@ -230,6 +230,11 @@ def test_missing_values_of_every_kind():
     assert Views(missing).present.tolist() == [[False] * 5, [True] * 5]
 
 
+def test_false_is_not_missing():
+    rows = np.array([[False], [True], [np.False_], [None]], dtype=object)
+    assert Views({"objects": rows}).present.ravel().tolist() == [True, True, True, False]
+
+
 # -- a container for scikit-learn -----------------------------------------------------------------
 
 

@@ -6,12 +6,19 @@ As in scikit-learn, `load_` functions return bundled data, `make_` functions sim
 
 from .fasta import read_fasta
 from .fetching import fetch_dataset
-from .views import load_digit_views, make_gauss4, make_views, make_yan_simulation
+from .views import (
+    load_digit_views,
+    make_gauss4,
+    make_survival_views,
+    make_views,
+    make_yan_simulation,
+)
 
 __all__ = [
     "fetch_dataset",
     "load_digit_views",
     "make_gauss4",
+    "make_survival_views",
     "make_views",
     "make_yan_simulation",
     "read_fasta",

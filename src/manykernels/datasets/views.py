@@ -1,4 +1,4 @@
-"""Views of handwritten digits, and simulated data."""
+"""Views of handwritten digits, and simulated data with classes, values or survival times."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import brentq
 from sklearn.datasets import load_digits
 from sklearn.utils import check_random_state
 
 from ..kernels import Views
+from ..survival import survival_array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -464,3 +466,104 @@ def _frames(
         rows = rng.permutation(len(y))
         frames[name] = frame.iloc[rows[~gaps[rows]]]
     return frames, pd.Series(y, index=samples, name="y")
+
+
+# -- Views with survival times --------------------------------------------------------------------
+
+
+# Mean survival of a sample of average risk, in months.
+_MEAN_SURVIVAL = 24.0
+
+
+def make_survival_views(
+    n_samples: int = 200,
+    *,
+    n_features: int = 20,
+    signal: float = 1.5,
+    censoring: float = 0.5,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[Views, np.ndarray, np.ndarray]:
+    """Generate views of patients, of which two are informative about their survival times.
+
+    The risk of a patient is ``f = signal · (g + m) / √2``. Here g is a random linear function of
+    the genes and m one of the mutations, each with mean 0 and variance 1. The survival time is
+    exponential with the mean ``24 exp(−f)`` months, as in a Cox model with the cumulative
+    baseline hazard t/24. Observation ends after an independent exponential time, if there was no
+    event before.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        Number of patients.
+    n_features : int, default=20
+        Number of columns of each view.
+    signal : float, default=1.5
+        Standard deviation of the risks.
+    censoring : float, default=0.5
+        Expected share of patients without an event, in [0, 1).
+    random_state : int, numpy Generator, RandomState instance or None, default=None
+        Seed. With the same integer, views, risks and survival times do not depend on `censoring`.
+
+    Returns
+    -------
+    views : Views
+        Arrays with `n_features` columns, in this order:
+
+        - ``"genes"``: standard normal, informative;
+        - ``"mutations"``: 0 and 1, informative;
+        - ``"proteins"``: standard normal, not informative.
+    y : ndarray of shape (n_samples,)
+        Structured array with the fields ``"event"`` and ``"time"``, in months.
+    risk : ndarray of shape (n_samples,)
+        The true risks f, which no model can surpass in the mean.
+
+    Examples
+    --------
+    >>> from manykernels.datasets import make_survival_views
+    >>> from manykernels.metrics import concordance_index
+    >>> views, y, risk = make_survival_views(random_state=0)
+    >>> views
+    Views(200 rows: 'genes' (20 columns), 'mutations' (20 columns), 'proteins' (20 columns))
+    >>> y["event"][:3], y["time"][:3].round(1)
+    (array([ True,  True, False]), array([16.4,  0.3,  1.9]))
+    >>> round(concordance_index(y["event"], y["time"], risk), 2)
+    0.8
+    """
+    n_samples = counted("n_samples", n_samples, 2)
+    n_features = counted("n_features", n_features, 1)
+    if not 0 <= signal < np.inf:
+        raise ValueError(f"signal must be a number of at least 0; got {signal!r}.")
+    if not 0 <= censoring < 1:
+        raise ValueError(f"censoring must be a share in [0, 1); got {censoring!r}.")
+    # Separate random streams, so that a parameter does not change the draws of the others.
+    genes, mutations, proteins, times, ends = generator(random_state).spawn(5)
+    shape = n_samples, n_features
+    frequency = mutations.uniform(0.1, 0.5, n_features)
+    tables = {
+        "genes": genes.standard_normal(shape),
+        "mutations": (mutations.random(shape) < frequency).astype(float),
+        "proteins": proteins.standard_normal(shape),
+    }
+    effects = genes.standard_normal(n_features)
+    of_genes = tables["genes"] @ effects / np.linalg.norm(effects)
+    effects = mutations.standard_normal(n_features) / np.sqrt(frequency * (1.0 - frequency))
+    spread = np.sqrt(frequency * (1.0 - frequency)) * effects
+    of_mutations = (tables["mutations"] - frequency) @ effects / np.linalg.norm(spread)
+    risk = signal * (of_genes + of_mutations) / np.sqrt(2.0)
+    time = _MEAN_SURVIVAL * times.standard_exponential(n_samples) * np.exp(-risk)
+    end = np.full(n_samples, np.inf)
+    if censoring > 0.0:
+        rate = _censoring_rate(risk, censoring) / _MEAN_SURVIVAL
+        end = ends.standard_exponential(n_samples) / rate
+    return Views(tables), survival_array((time <= end, np.minimum(time, end))), risk
+
+
+def _censoring_rate(risk: np.ndarray, share: float) -> float:
+    """Return the rate of censoring, relative to the baseline, with this expected share."""
+
+    def excess(log_rate: float) -> float:
+        # An exponential time of rate c comes before one of rate exp(f) with c / (c + exp(f)).
+        return float(np.mean(1.0 / (1.0 + np.exp(risk - log_rate)))) - share
+
+    middle = np.log(share / (1.0 - share))
+    return float(np.exp(brentq(excess, middle + risk.min() - 1.0, middle + risk.max() + 1.0)))

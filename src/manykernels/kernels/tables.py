@@ -65,7 +65,7 @@ def is_missing(value: object) -> bool:
         return True
     unequal = value != value
     # nan and NaT differ from themselves; a comparison with pandas.NA returns pandas.NA.
-    return unequal is value or (isinstance(unequal, bool | np.bool_) and bool(unequal))
+    return bool(unequal) if isinstance(unequal, bool | np.bool_) else unequal is value
 
 
 def stands_for_number(entry: Any) -> bool:

@@ -1,7 +1,9 @@
-"""Measures that the papers report, and tests of whether two methods differ.
+"""Measures that the papers report, scores of survival models, and tests of two methods.
 
-The measures are means over classes, so that a rare class counts as much as a frequent one. Each
-is a function of labels, or of labels and scores, and also a scorer for ``scoring=``:
+The measures of classifiers are means over classes, so that a rare class counts as much as a
+frequent one. Each is a function of labels, or of labels and scores. The scores of survival models
+are functions of events, times and predicted risks or probabilities. All are also scorers for
+``scoring=``:
 
 >>> from sklearn.datasets import load_iris
 >>> from sklearn.model_selection import cross_val_score
@@ -12,13 +14,36 @@ is a function of labels, or of labels and scores, and also a scorer for ``scorin
 array([1. , 0.9, 0.9])
 """
 
-from .classwise import SCORERS, mean_average_precision, mean_class_accuracy, mean_class_mcc
+from .classwise import (
+    CLASS_SCORERS,
+    mean_average_precision,
+    mean_class_accuracy,
+    mean_class_mcc,
+)
 from .comparison import corrected_t_test, five_by_two_cv_f_test
+from .survival import (
+    SURVIVAL_SCORERS,
+    brier_score,
+    concordance_index,
+    concordance_index_ipcw,
+    concordance_interval,
+    integrated_brier_score,
+)
+
+#: Scorers by the names of the measures: ``GridSearchCV(model, grid, scoring=SCORERS[name])``. Of
+#: classifiers: "mean_class_accuracy", "mean_class_mcc", "mean_average_precision". Of survival
+#: models: "concordance_index", "concordance_index_ipcw", "neg_integrated_brier_score".
+SCORERS = {**CLASS_SCORERS, **SURVIVAL_SCORERS}
 
 __all__ = [
     "SCORERS",
+    "brier_score",
+    "concordance_index",
+    "concordance_index_ipcw",
+    "concordance_interval",
     "corrected_t_test",
     "five_by_two_cv_f_test",
+    "integrated_brier_score",
     "mean_average_precision",
     "mean_class_accuracy",
     "mean_class_mcc",

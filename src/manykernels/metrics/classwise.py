@@ -14,8 +14,10 @@ from sklearn.utils.multiclass import type_of_target, unique_labels
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from ..utils.sklearn import check_sample_weight, check_y
+from ..utils.storable import storable
 
 
+@storable
 def mean_class_accuracy(
     y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
@@ -48,6 +50,7 @@ def mean_class_accuracy(
     )
 
 
+@storable
 def mean_class_mcc(
     y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
@@ -189,6 +192,7 @@ def _members_and_scores(
 # -- scorers -------------------------------------------------------------------------------
 
 
+@storable
 def mean_average_precision_scorer(
     estimator: BaseEstimator, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
@@ -227,8 +231,8 @@ def _scores(estimator: BaseEstimator, X: Any) -> Any:
     return probabilities
 
 
-#: Scorers by the names of the measures: ``GridSearchCV(model, grid, scoring=SCORERS[name])``.
-SCORERS: dict[str, Callable[..., float]] = {
+#: Scorers of classifiers by the names of the measures.
+CLASS_SCORERS: dict[str, Callable[..., float]] = {
     "mean_class_accuracy": make_scorer(mean_class_accuracy),
     "mean_class_mcc": make_scorer(mean_class_mcc),
     "mean_average_precision": mean_average_precision_scorer,

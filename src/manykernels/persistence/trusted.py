@@ -37,7 +37,7 @@ KEYS = frozenset({"builtins.str", "builtins.int", "builtins.float"})
 @cache
 def _storable() -> dict[str, Any]:
     """Import the folders that define storable classes and functions, and return these."""
-    from .. import baselines, estimators, gating, kernels, losses, scale  # noqa: F401
+    from .. import baselines, estimators, gating, kernels, losses, metrics, scale  # noqa: F401
     from . import plain  # noqa: F401
 
     return dict(STORABLE)
