@@ -166,7 +166,7 @@ class SourceKernels:
 
     def _validation_set(self, merge: Merge, cv: tuple[Any, Any], width: int) -> tuple[Any, Any]:
         """Replace X_val in a pair (X_val, y_val) by its combined kernel."""
-        X, y, _ = matched_by_label(self.rule, *cv)
+        X, y, *_ = matched_by_label(self.rule, *cv)
         block = block_while_fitting(self.kernels.source, self.rule, self.rows.data, X)
         block = self.transform.transform(block)
         return _wide(merge, block, np.arange(len(block)), self.rows.numbers, width), y

@@ -132,7 +132,7 @@ def checked_data(
                     'kernels="precomputed" to it.'
                 )
     elif are_views(X):
-        X, y, _ = matched_views(X, y, may_lack=may_lack)
+        X, y, *_ = matched_views(X, y, may_lack=may_lack)
     if not isinstance(X, Views):
         (y,) = matched_targets(labels_of_rows(X), y=y)
     targets = np.asarray(y)

@@ -148,7 +148,7 @@ class Gathering:
     class_weight: Any = None
     cv: Any = 0
 
-    def gather(self, X: Any, y: Any, sample_weight: Any) -> FeatureRows:
+    def gather(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> FeatureRows:
         """All passes over X."""
         return self.gathered(self.blocks(X, y, sample_weight), y)
 

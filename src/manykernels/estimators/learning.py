@@ -38,8 +38,10 @@ class Task(ABC):
     """What is predicted: targets, losses and the fitted model."""
 
     @abstractmethod
-    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        """Read and check X, y and the sample weights."""
+    def rows(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> TrainingRows:
+        """Read and check X, y, the sample weights and the groups."""
 
     @abstractmethod
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
@@ -94,17 +96,20 @@ def fit_model(
     X: Any,
     y: Any,
     sample_weight: Any = None,
+    groups: Any = None,
     grid: Grid | Callable[[TrainingRows], Grid] | None = None,
 ) -> Any:
     """Fit an estimator; with a grid, choose one of its points first.
 
     The grid may be a function of the training rows. With an `approximation`, moments of explicit
-    features take the place of kernels. Fitted attributes are set at the end.
+    features take the place of kernels. Rows of one of the `groups` are left out together. Fitted
+    attributes are set at the end.
     """
     if (approximation := approximation_for(estimator, X)) is not None:
         gathering = _gathering(estimator, task, approximation, grid is not None)
-        return _fit_moments(estimator, task, gathering.gather(X, y, sample_weight), X, y, grid)
-    rows = task.rows(estimator, X, y, sample_weight)
+        moments = gathering.gather(X, y, sample_weight, groups)
+        return _fit_moments(estimator, task, moments, X, y, grid)
+    rows = task.rows(estimator, X, y, sample_weight, groups)
     if grid is None:
         learning = WeightLearning.of(estimator)
         rows = learning.place_kernels(rows, task.spec(rows, rows.data.n_kernels))
@@ -196,7 +201,7 @@ def _takes_more(estimator: Any) -> bool:
 def _add_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
     """Learn from more rows, and from all of those before; an error changes nothing."""
     estimator._validate_params()
-    X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
+    X, y, sample_weight, _ = matched_by_label(estimator, X, y, sample_weight)
     task, grid = estimator._task, estimator._grid
     gathering = _gathering(estimator, task, estimator.approximation, grid is not None)
     stream = vars(estimator).get("_stream")

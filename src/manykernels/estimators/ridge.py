@@ -57,8 +57,10 @@ class RidgeTask(Task):
     classifies: ClassVar[bool] = False
     class_weight: ClassVar[None] = None
 
-    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        return ridge_rows(estimator, X, y, sample_weight)
+    def rows(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> TrainingRows:
+        return ridge_rows(estimator, X, y, sample_weight, groups=groups)
 
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
         group = self._groups(rows.targets)[0]
@@ -298,7 +300,7 @@ class MKRidge(TargetRegressor):
     partial_fit = partial_fit_values
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn kernel weights and the regression.
 
         Parameters
@@ -306,7 +308,7 @@ class MKRidge(TargetRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
-        return fit_model(self, self._task, X, y, sample_weight)
+        return fit_model(self, self._task, X, y, sample_weight, groups)
 
     @property
     def _task(self) -> RidgeTask:
@@ -389,7 +391,7 @@ class MKRidgeCV(TargetRegressor):
     partial_fit = partial_fit_values
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose p and λ, then learn from all samples.
 
         Parameters
@@ -397,7 +399,7 @@ class MKRidgeCV(TargetRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
-        return fit_model(self, self._task, X, y, sample_weight, self._grid)
+        return fit_model(self, self._task, X, y, sample_weight, groups, self._grid)
 
     @property
     def _task(self) -> RidgeTask:

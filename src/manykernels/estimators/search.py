@@ -22,7 +22,7 @@ from ..discriminant.decision import N_FOLDS
 from ..kernels.samples import Samples
 from ..kernels.tables import check_numbers
 from ..solvers.path import GridRecord, solved_in_all
-from ..utils.folds import about_repeats
+from ..utils.folds import about_groups
 from ..utils.sklearn import warn_caller
 from .base import FitTask, estimator
 from .held_out import HeldOut, HeldOutDecisions, HeldOutValues, SplitOutputs
@@ -311,7 +311,8 @@ class Splits:
         if n_folds < 2:
             raise ValueError(f"cv={n_folds}: at least 2 folds are needed.")
         folds = self.samples.folds(n_folds)
-        if self.estimator.verbose and (message := about_repeats(self.rows.groups)):
+        told = self.rows.given_groups is not None  # when the rows were read
+        if self.estimator.verbose and not told and (message := about_groups(self.rows.groups)):
             print(f"[{type(self.estimator).__name__}] {message}")
         if len(folds) < 2:
             name, way_out = type(self.estimator).__name__, "Pass a validation set as cv."
@@ -350,7 +351,7 @@ class Splits:
                 f"cv is a tuple of {len(pair)}: a validation set is a pair (X_val, y_val); "
                 "several splits are a list of pairs (train, test)."
             )
-        X_val, y_val, _ = matched_by_label(self.estimator, *pair)
+        X_val, y_val, *_ = matched_by_label(self.estimator, *pair)
         targets = self._validation_targets(np.asarray(y_val))
         block = block_while_fitting(self.source, self.estimator, self.rows.data, X_val)
         if len(block) != len(targets) or not len(targets):

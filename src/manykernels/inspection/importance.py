@@ -18,7 +18,7 @@ from ..display import ImportanceDisplay
 from ..estimators.base import KernelEstimator
 from ..estimators.inputs import check_targets, matched_by_label, read_training, rows_that_count
 from ..estimators.prediction import is_multilabel
-from ..utils.folds import about_repeats
+from ..utils.folds import about_groups
 from ..utils.sklearn import check_sample_weight, num_samples, warn_caller
 from ..utils.versions import aligned
 from .intervals import UNKNOWN, Intervals, Mean
@@ -380,7 +380,7 @@ class Models:
 def _described(study: Study) -> str:
     n_folds = study.n_folds if study.splits is None else len(study.splits)
     how = f"{n_folds} folds held out" if n_folds > 1 else "samples left out in closed form"
-    repeats = about_repeats(study.groups)
+    repeats = about_groups(study.groups)
     return f"{how}; {repeats}" if repeats else how
 
 
@@ -534,7 +534,7 @@ def view_importance(
     learner = checked_learner(estimator)
     score = checked_scoring(scoring, of_classes=is_classifier(estimator))
     refuse_without_probabilities(learner, score)
-    X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
+    X, y, sample_weight, _ = matched_by_label(estimator, X, y, sample_weight)
     data = read_training(estimator, X)
     y = _checked_targets(estimator, data.X, y)
     kept, counts = _counted_rows(estimator, data.X, sample_weight)

@@ -24,7 +24,7 @@ from ..kernels.completion import views_of_kernels
 from ..kernels.views import row_keys
 from ..metrics.classwise import effective_number, in_use
 from ..scale.blocks import comes_in_blocks
-from ..utils.folds import about_repeats
+from ..utils.folds import about_groups
 from ..utils.sklearn import check_sample_weight, num_samples, safe_indexing
 from ..utils.versions import shortened
 
@@ -104,7 +104,7 @@ class Samples:
                 "report needs X in memory: pass a sample of the rows, or call report(estimator)."
             )
         original = X
-        X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
+        X, y, sample_weight, _ = matched_by_label(estimator, X, y, sample_weight)
         data = training_source(estimator).read(estimator, X)
         n_rows = int(num_samples(data))
         targets = None if y is None else _dense(y)
@@ -528,7 +528,7 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
         how += ", each left out in closed form"
         if hasattr(estimator, "cv_results_"):
             how += ", the parameters chosen with all of them"
-    if repeats := about_repeats(groups):
+    if repeats := about_groups(groups):
         how += f"; {repeats}"
     how += _WEIGHTED if samples.weighted else ""
     probabilities = None if left_out.log_proba is None else np.exp(left_out.log_proba)[known]

@@ -35,7 +35,7 @@ from ..inspection import ViewImportance, view_importance
 from ..inspection.study import checked_learner, searches
 from ..kernels import KernelStack, Views
 from ..kernels.tables import is_frame
-from ..utils.folds import about_repeats
+from ..utils.folds import about_groups
 from ..utils.sklearn import num_samples
 from ..utils.versions import versions
 from .findings import (
@@ -94,7 +94,7 @@ def data_checks(estimator: KernelEstimator, samples: Samples | None) -> dict[str
         for name, table in tables.items():
             checks += _of_table(name, table)
         keys = row_keys(data)
-        meaning = "one sample" if about_repeats(groups_of(data)) else "different samples"
+        meaning = "one sample" if about_groups(groups_of(data)) else "different samples"
         checks.append(
             _checked(
                 "Equal rows",

@@ -577,5 +577,5 @@ class ViewsRows(TableRows):
 
     @classmethod
     def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
-        views, y, weight = matched_views(X, y, sample_weight, may_lack=reading.may_lack)
+        views, y, weight, _ = matched_views(X, y, sample_weight, may_lack=reading.may_lack)
         return cls(views, y, weight, reading)

@@ -1,10 +1,11 @@
-"""Groups of equal rows, folds that keep groups together, and scores of known predictions.
+"""Groups of rows, folds that keep groups together, and scores of known predictions.
 
-If there are a few equal rows of each kind in X, they are treated as repeated measurements of one
-sample; a model that was trained on one of them has seen the others. If many rows are equal, as for
-a column of categories or doses, they are treated as different samples, and new samples will be
-equal to them too. :func:`groups_to_keep` makes this distinction for all evaluations on left-out
-samples: folds, left-out predictions, importance and reports.
+Groups may be given, such as the patients of several samples each. Otherwise, if there are a few
+equal rows of each kind in X, they are treated as repeated measurements of one sample; a model that
+was trained on one of them has seen the others. If many rows are equal, as for a column of
+categories or doses, they are treated as different samples, and new samples will be equal to them
+too. :func:`groups_to_keep` makes this distinction for all evaluations on left-out samples: folds,
+left-out predictions, importance and reports.
 """
 
 from __future__ import annotations
@@ -46,13 +47,33 @@ def groups_to_keep(groups: np.ndarray) -> np.ndarray:
     return groups
 
 
-def about_repeats(groups: np.ndarray) -> str:
-    """Describe the rows that are kept together; empty if all groups are single rows."""
-    repeats = len(groups) - len(np.unique(groups))
+def group_numbers(labels: np.ndarray) -> np.ndarray:
+    """Return the numbers of groups with these labels, in the order of the labels, (n,).
+
+    They do not depend on the order of the rows. If every row is a group, they are those of the
+    rows.
+    """
+    try:
+        unique, numbers = np.unique(labels, return_inverse=True)
+    except TypeError:  # labels of several kinds cannot be compared
+        texts = [f"{type(label).__name__} {label!r}" for label in labels.tolist()]
+        unique, numbers = np.unique(texts, return_inverse=True)
+    return np.arange(len(labels)) if len(unique) == len(labels) else numbers
+
+
+def about_groups(groups: np.ndarray, *, given: bool = False) -> str:
+    """Describe the rows that are kept together; empty if all groups are single rows.
+
+    Groups are `given`, or are those of equal rows.
+    """
+    n_rows, n_groups = len(groups), len(np.unique(groups))
+    repeats = n_rows - n_groups
     if repeats == 0:
         return ""
+    if given:
+        return f"{n_rows} rows of {n_groups} groups were kept together"
     verb = "repeats others and was" if repeats == 1 else "repeat others and were"
-    return f"{repeats} of {len(groups)} rows {verb} kept together"
+    return f"{repeats} of {n_rows} rows {verb} kept together"
 
 
 def equal_kernel_rows(stack: Any) -> np.ndarray:
