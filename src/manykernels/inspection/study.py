@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.model_selection import check_cv
 
 from .. import estimators
 from ..estimators.base import KernelEstimator
 from ..estimators.gated import GateParameters
 from ..estimators.inputs import groups_of
 from ..estimators.prediction import KernelClassifier, chosen_classes
-from ..estimators.search import rows_of_part
 from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.composition import OfView
 from ..solvers.base import DEFAULT_SOLVER, as_solver
-from ..utils.folds import stratified_folds
+from ..utils.folds import positions_among, splits_of_rows, stratified_folds
 from .intervals import Mean
 
 # -- Losses of samples, and scores that are their means -------------------------------------------
@@ -575,11 +573,12 @@ def splits_of(
     kept: np.ndarray,
     groups: np.ndarray,
     random_state: int,
+    given: np.ndarray | None = None,
 ) -> Splits | None:
     """Return folds of the rows `kept`, or None if the fits have held-out predictions.
 
-    `y` has the targets of all rows, which `cv` splits. `groups` are those of the rows kept, which
-    stay together if `cv` is a number.
+    `y` has the targets of all rows, which `cv` splits, and `given` the labels of their groups, if
+    some were given. `groups` are those of the rows kept, which stay together if `cv` is a number.
     """
     if cv is None and leaves_out_honestly(fitted):
         return None
@@ -588,10 +587,10 @@ def splits_of(
     if cv is None or (isinstance(cv, int) and not isinstance(cv, bool)):
         parts = _folds(DEFAULT_FOLDS if cv is None else cv, classes, groups, random_state)
     else:
-        splitter = check_cv(cv, y, classifier=classes is not None)
+        splits_of_all = splits_of_rows(cv, y, given, classifier=classes is not None)
         parts = [
-            tuple(rows_of_part(part, len(y), kept, k) for part in split)
-            for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y))
+            (positions_among(kept, train), positions_among(kept, test))
+            for train, test in splits_of_all
         ]
     for k, (train, test) in enumerate(parts):
         tested[test] += 1
