@@ -218,6 +218,11 @@ def _add_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any =
             "cannot be added. Fit a clone, or keep the model in memory (or pickle it)."
         )
     if stream is not None:
+        if hasattr(estimator, "groups_"):
+            raise ValueError(
+                "The rows so far were fitted in groups, and partial_fit takes none: more rows "
+                "could belong to the same groups. Fit all rows at once, with their groups."
+            )
         stream.refuse_other_parameters(estimator)
         stream = stream.copy()
         if classes is not None and not np.array_equal(classes, stream.known_classes):
