@@ -49,10 +49,10 @@ print(f"{seconds:.1f} s")
 # %%
 # ``rows`` and its copy share the weight and are informative alone. Each can be left out without a
 # loss as long as the other is present. This is typical for redundant views. To measure their
-# common importance, leave out both; ``groups`` defines sets of views to leave out together.
+# common importance, leave out both: ``views`` names sets of kernels to leave out together.
 
-groups = {"rows and copy": ["rows", "copy"]}
-pair = view_importance(model, views, y, groups=groups, scoring="neg_log_loss", n_resamples=0)
+pairs = {"rows and copy": ["rows", "copy"]}
+pair = view_importance(model, views, y, views=pairs, scoring="neg_log_loss", n_resamples=0)
 low, high = pair.fall_interval[0]
 print(f"\nfall without rows and copy {pair.fall[0]:+.3f} [{low:+.3f}, {high:+.3f}]")
 

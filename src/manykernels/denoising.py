@@ -33,10 +33,13 @@ class CrossValidatedErrors:
     """Cross-validated errors of discriminants on the leading axes of one kernel.
 
     `y` are class labels, `weights` sample weights. `reg` and `folds` are as for
-    :class:`~manykernels.kernels.Denoise`.
+    :class:`~manykernels.kernels.Denoise`. `groups` are numbers of the groups of samples that are
+    held out together; None if equal rows of the kernel are the groups.
     """
 
-    def __init__(self, y: Any, weights: np.ndarray, reg: Any, folds: Any) -> None:
+    def __init__(
+        self, y: Any, weights: np.ndarray, reg: Any, folds: Any, groups: np.ndarray | None = None
+    ) -> None:
         if reg is not None and (not isinstance(reg, Real) or not 0.0 < float(reg) < np.inf):
             raise ValueError(f"reg must be a positive number or None, got {reg!r}.")
         if not isinstance(folds, Integral) or folds < 2:
@@ -54,6 +57,7 @@ class CrossValidatedErrors:
         self.labels = (y[:, None] == classes).argmax(axis=1)
         self.targets = fisher_targets(self.labels, np.bincount(self.labels, weights=weights))
         self.weights = weights
+        self.groups = None if groups is None else groups[self.present]
         self.regs = REGS if reg is None else (float(reg),)
         self.n_folds = int(folds)
 
@@ -64,8 +68,11 @@ class CrossValidatedErrors:
         divided into folds.
         """
         labels, weights = self.labels[self.present], self.weights[self.present]
-        matrix = KernelStack(K[np.ix_(self.present, self.present)][None], ["kernel"], gram=True)
-        groups = groups_to_keep(equal_kernel_rows(matrix))
+        groups = self.groups
+        if groups is None:
+            present = K[np.ix_(self.present, self.present)]
+            stack = KernelStack(present[None], ["kernel"], gram=True)
+            groups = groups_to_keep(equal_kernel_rows(stack))
         folds = stratified_folds(labels, groups, self.n_folds, weights)
         if len(folds) < 2:
             return np.full(len(VARIANCES), np.nan)

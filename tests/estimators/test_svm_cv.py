@@ -324,11 +324,14 @@ def test_bad_input_of_values(options, message):
         MKSVRCV(COLUMNS, **{**VALUE_GRID, **options}).fit(X_VALUES, VALUES)
 
 
-def test_a_splitter_that_needs_groups_is_given_as_its_splits():
+def test_a_splitter_that_needs_groups_is_given_them():
     X, y = load_iris(return_X_y=True)
     X, y = X[::4], y[::4]
     groups = np.arange(len(y)) % 4
-    with pytest.raises(ValueError, match=r"cv=list\(GroupKFold\(...\).split\(X, y, groups\)\)"):
+    with pytest.raises(ValueError, match=r"cv=GroupKFold\(...\) divides rows by groups"):
         MKSVCCV(RBF(), cv=GroupKFold(2)).fit(X, y)
+    model = MKSVCCV(RBF(), ps=[2], Cs=[1.0], cv=GroupKFold(2)).fit(X, y, groups=groups)
     splits = list(GroupKFold(2).split(X, y, groups))
-    assert MKSVCCV(RBF(), ps=[2], Cs=[1.0], cv=splits).fit(X, y).best_score_ > 0.8
+    same = MKSVCCV(RBF(), ps=[2], Cs=[1.0], cv=splits).fit(X, y)
+    assert model.best_score_ == same.best_score_ > 0.8
+    np.testing.assert_array_equal(model.test_fold_, same.test_fold_)

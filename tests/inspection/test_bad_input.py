@@ -56,11 +56,11 @@ def test_scores():
 
 
 @pytest.mark.parametrize(
-    ("groups", "message"),
+    ("views", "message"),
     [
         ({}, "a dict from names of views"),
         (["strong"], "a dict from names of views"),
-        ({"a": []}, "Group 'a' has no kernels"),
+        ({"a": []}, "View 'a' has no kernels"),
         ({"a": ["loud"]}, "a kernel 'loud' that does not exist; the kernels are 'strong'"),
         ({"a": ["strong", "weak", "noise"]}, "View 'a' cannot be left out: it is the only one"),
         (
@@ -69,9 +69,9 @@ def test_scores():
         ),
     ],
 )
-def test_groups(groups, message):
+def test_named_views(views, message):
     with pytest.raises(ValueError, match=message):
-        importance(groups=groups)
+        importance(views=views)
 
 
 def test_single_views():

@@ -153,8 +153,8 @@ def test_neither_of_two_equal_views_is_needed_but_one_of_them_is(classes):
     assert np.all(np.abs(found.fall_interval[[0, 3]]) < 0.05)
     assert found.alone[0] == pytest.approx(found.alone[3])
     assert found.alone[0] > found.alone[2] + 0.2
-    groups = {"pair": ["strong", "copy"], "noise": "noise"}
-    pair = view_importance(FDA, views, y, groups=groups, scoring="neg_log_loss", n_resamples=0)
+    pairs = {"pair": ["strong", "copy"], "noise": "noise"}
+    pair = view_importance(FDA, views, y, views=pairs, scoring="neg_log_loss", n_resamples=0)
     assert pair.fall_interval[0, 0] > 0.1
 
 
@@ -260,7 +260,7 @@ def test_a_view_may_have_several_kernels_and_a_kernel_several_views(classes):
 
 def test_kernels_in_no_group_are_always_used(classes):
     views, y = classes
-    found = view_importance(FDA, views, y, groups={"n": ["noise"]}, n_resamples=0)
+    found = view_importance(FDA, views, y, views={"n": ["noise"]}, n_resamples=0)
     assert found.names == ["n"]
     alone = view_importance(FDA, views, y, n_resamples=0)
     assert found.fall[0] == pytest.approx(alone.fall[2])

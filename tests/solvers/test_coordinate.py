@@ -221,7 +221,7 @@ def test_the_mean_replaces_the_inverse_diagonal_of_many_rows(monkeypatch):
         ascent.sweep(beta)
     point = InexactEvaluation.of(loss, ascent, beta)
     exact = point.inverse_diagonal()
-    monkeypatch.setattr(inexact, "_EXACT_ROWS", 100)
+    monkeypatch.setattr(inexact, "EXACT_ROWS", 100)
     estimate = point.inverse_diagonal()
     assert np.ptp(estimate) == 0.0
     assert estimate[0] == pytest.approx(exact.mean(), rel=0.05)
@@ -322,7 +322,7 @@ def test_the_cache_changes_nothing_but_time():
 
 @pytest.mark.slow
 def test_many_rows_do_without_any_square_matrix(monkeypatch):
-    monkeypatch.setattr(inexact, "_EXACT_ROWS", 100)
+    monkeypatch.setattr(inexact, "EXACT_ROWS", 100)
     monkeypatch.setattr(StreamedKernels, "combine", None)
     X, y = table(300)
     model = MKFDA(

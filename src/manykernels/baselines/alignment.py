@@ -168,10 +168,16 @@ class Alignment(OneKernelMachine, KernelEstimator):
     }
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the weights by alignment, and fit the machine."""
         machine = self._new_machine()
-        rows = self._target_rows(machine, X, y, sample_weight, centred=True)
+        rows = self._target_rows(machine, X, y, sample_weight, groups, centred=True)
         task = FitTask.begin(self, X, y, 1)
         kernels = SourceKernels.of(self, rows, self.normalize)
         targets = target_columns(rows, classes=is_classifier(machine))

@@ -132,9 +132,11 @@ class KimFDA(KernelDiscriminant):
 class KimTask(FisherTask):
     """The direction of largest Fisher ratio, on kernels that are centred."""
 
-    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    def rows(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> TrainingRows:
         # No class weights: in the ratio each class has its own mean and covariance.
-        rows = discriminant_rows(estimator, X, y, sample_weight, None)
+        rows = discriminant_rows(estimator, X, y, sample_weight, None, groups=groups)
         _refuse_more_than_two(rows.classes)
         return rows
 

@@ -463,10 +463,16 @@ class LPBeta(KernelClassifier):
     """
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the machines and their weights."""
         penalties = checked_penalties(self)
-        rows = labelled_rows(self, X, y, sample_weight, None)
+        rows = labelled_rows(self, X, y, sample_weight, None, groups=groups)
         kernels = TrainingKernels.of(rows, rows.counts)
         held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
         mixture = held_out.mixture(shared=True)
@@ -514,10 +520,16 @@ class LPB(KernelClassifier):
     """
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the machines and their weights."""
         penalties = checked_penalties(self)
-        rows = labelled_rows(self, X, y, sample_weight, None)
+        rows = labelled_rows(self, X, y, sample_weight, None, groups=groups)
         kernels = TrainingKernels.of(rows, rows.counts)
         held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
         mixture = held_out.mixture(shared=False)

@@ -46,7 +46,7 @@ from ..estimators.search import is_validation_set
 from ..estimators.svm import MachineKernels, SupportVectors
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain
-from ..utils.sklearn import num_samples
+from ..utils.sklearn import groups_for, num_samples
 from ..utils.storable import storable
 
 Numbers = tuple[np.ndarray, np.ndarray]
@@ -124,7 +124,9 @@ class SourceKernels:
         # PSD, or conditionally PSD, if all kernels are; a power of centred kernels is not centred.
         guarantees = replace(self.stack.guarantees, checked=True, centered=False)
         stack = KernelStack(matrix[None], [merge.name], gram=True)
-        return stack._changed(guarantees=guarantees, groups=self.rows.groups)
+        # Given groups are passed to machines that take them.
+        groups = self.rows.groups if self.rows.given_groups is None else None
+        return stack._changed(guarantees=guarantees, groups=groups)
 
     def learn(
         self,
@@ -145,9 +147,11 @@ class SourceKernels:
         if width > len(numbers):
             matrix = np.zeros((width, width))
             matrix[np.ix_(numbers, numbers)] = combined.kernel(0)
-            # Rows of weight zero are in groups of their own.
-            groups = len(numbers) + np.arange(width)
-            groups[numbers] = self.rows.groups
+            groups = None
+            if combined.groups is not None:
+                # Rows of weight zero are in groups of their own.
+                groups = len(numbers) + np.arange(width)
+                groups[numbers] = combined.groups
             wide = KernelStack(matrix[None], combined.names, gram=True)
             combined = wide._changed(guarantees=combined.guarantees, groups=groups)
         cv: Any = getattr(machine, "cv", None)
@@ -157,7 +161,8 @@ class SourceKernels:
         with warnings.catch_warnings(), subtask.passed_on_to(machine):
             # Constant kernels have caused a warning with their own names.
             warnings.filterwarnings("ignore", "Nothing can be learnt from kernels", UserWarning)
-            machine.fit(combined, y, sample_weight)
+            given = groups_for(machine, self.rows.given_groups)
+            machine.fit(combined, y, sample_weight, **given)
         subtask.end()
         if cv is not None:
             # The machine must not keep the kernels of a validation set.
@@ -166,7 +171,7 @@ class SourceKernels:
 
     def _validation_set(self, merge: Merge, cv: tuple[Any, Any], width: int) -> tuple[Any, Any]:
         """Replace X_val in a pair (X_val, y_val) by its combined kernel."""
-        X, y, _ = matched_by_label(self.rule, *cv)
+        X, y, *_ = matched_by_label(self.rule, *cv)
         block = block_while_fitting(self.kernels.source, self.rule, self.rows.data, X)
         block = self.transform.transform(block)
         return _wide(merge, block, np.arange(len(block)), self.rows.numbers, width), y
@@ -377,13 +382,19 @@ class OneKernelMachine:
         return clone(machine).set_params(**{**params, **others})
 
     def _rows(
-        self, machine: KernelEstimator, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+        self,
+        machine: KernelEstimator,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         """Return training rows with the targets of the machine, which may be multilabel."""
         tags = machine.__sklearn_tags__().classifier_tags
         if tags is not None and tags.multi_label and is_multilabel(y):
-            return rows_of_any_targets(self, X, y, sample_weight)
-        return self._target_rows(machine, X, y, sample_weight, centred=False)
+            rows = rows_of_any_targets(self, X, y, sample_weight)
+            return rows.in_groups(groups, int(num_samples(y)))
+        return self._target_rows(machine, X, y, sample_weight, groups, centred=False)
 
     def _target_rows(
         self,
@@ -391,17 +402,22 @@ class OneKernelMachine:
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
         *,
         centred: bool,
     ) -> TrainingRows:
         """Return training rows with the targets of the machine, for centred kernels or not."""
         if is_classifier(machine):
             read = centred_rows if centred else labelled_rows
-            return read(self, X, y, sample_weight, getattr(machine, "class_weight", None))
-        if centred:
-            return ridge_rows(self, X, y, sample_weight)
-        several = machine.__sklearn_tags__().target_tags.multi_output
-        return targeted_rows(self, X, y, sample_weight, several=several)
+            class_weight = getattr(machine, "class_weight", None)
+            rows = read(self, X, y, sample_weight, class_weight)
+        elif centred:
+            rows = ridge_rows(self, X, y, sample_weight)
+        else:
+            several = machine.__sklearn_tags__().target_tags.multi_output
+            rows = targeted_rows(self, X, y, sample_weight, several=several)
+        # The machine says what it keeps together.
+        return rows.in_groups(groups, int(num_samples(y)))
 
     def _attributes(
         self, kernels: SourceKernels, machine: KernelEstimator, predictor: MergedKernel
@@ -467,10 +483,14 @@ class OneKernelMachine:
 
     @available_if(_offers("transform"))
     def fit_transform(
-        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> np.ndarray:
         """Fit the estimator and project the training rows on the discriminant directions."""
-        self.fit(X, y, sample_weight)  # type: ignore[attr-defined]
+        self.fit(X, y, sample_weight, groups)  # type: ignore[attr-defined]
         return self.transform(X)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

@@ -341,11 +341,17 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
     _default: ClassVar[type] = MKRidge
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the weights of the kernels, and fit the machine."""
         machine = self._new_machine(tol=self._given.tol)
         _refuse_other_objectives(machine)
-        rows = self._target_rows(machine, X, y, sample_weight, centred=True)
+        rows = self._target_rows(machine, X, y, sample_weight, groups, centred=True)
         task = FitTask.begin(self, X, y, self.max_iter + 2)
         kernels = SourceKernels.of(self, rows, self.normalize, shift_invariant=False)
         if is_classifier(machine):

@@ -71,10 +71,16 @@ class Average(OneKernelMachine, KernelEstimator):
     """
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Average the kernels, and fit the machine."""
         machine = self._new_machine()
-        rows = self._rows(machine, X, y, sample_weight)
+        rows = self._rows(machine, X, y, sample_weight, groups)
         task = FitTask.begin(self, X, y, 1)
         kernels = SourceKernels.of(self, rows, self.normalize)
         n_kernels = kernels.stack.n_kernels
@@ -142,10 +148,16 @@ class Product(OneKernelMachine, KernelEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {"missing": [StrOptions({"error"})]}
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Multiply the kernels, and fit the machine."""
         machine = self._new_machine(self.normalize)
-        rows = _with_positive_defaults(self._rows(machine, X, y, sample_weight))
+        rows = _with_positive_defaults(self._rows(machine, X, y, sample_weight, groups))
         task = FitTask.begin(self, X, y, 1)
         kernels = SourceKernels.of(self, rows, None, shift_invariant=False)
         mean = GeometricMean.of(kernels.stack.n_kernels)
@@ -305,10 +317,16 @@ class BestKernel(OneKernelMachine, KernelEstimator):
     _default: ClassVar[type] = MKSVCCV
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Score every kernel alone, and keep the machine of the best kernel."""
         machine = self._new_machine(self.normalize)
-        rows = self._target_rows(machine, X, y, sample_weight, centred=False)
+        rows = self._target_rows(machine, X, y, sample_weight, groups, centred=False)
         task = FitTask.begin(self, X, y, rows.data.n_kernels)
         kernels = SourceKernels.of(self, rows, None)
         machine.set_params(cv=_same_folds(machine, kernels, y))

@@ -18,9 +18,9 @@ from ..inspection.intervals import wilson, within_range
 from ..metrics import corrected_t_test
 from ..metrics.classwise import in_use
 from ..metrics.comparison import Split, combined_f_test, holm
-from ..utils.folds import lacking_class, with_classes
+from ..utils.folds import about_groups, lacking_class, with_classes
 from ..utils.numerics import ACCUMULATED
-from ..utils.sklearn import MultimetricScorer, safe_split
+from ..utils.sklearn import MultimetricScorer, groups_for, safe_split
 from ..utils.versions import aligned, html, markdown
 
 if TYPE_CHECKING:
@@ -81,19 +81,27 @@ class Cell:
 
 
 def measured(
-    estimator: BaseEstimator, X: Any, y: ArrayLike, split: Split, scoring: Any, *, strict: bool
+    estimator: BaseEstimator,
+    X: Any,
+    y: ArrayLike,
+    split: Split,
+    scoring: Any,
+    *,
+    strict: bool,
+    groups: np.ndarray | None = None,
 ) -> Cell:
     """Fit a clone of the estimator to the training rows, and score it on the test rows.
 
-    Errors of the fit are raised, and errors of scores if all scores fail or if `strict`. A fit
-    that was interrupted, and kept its best model so far, raises KeyboardInterrupt.
+    `groups` are passed to the fit if it takes some. Errors of the fit are raised, and errors of
+    scores if all scores fail or if `strict`. A fit that was interrupted, and kept its best model
+    so far, raises KeyboardInterrupt.
     """
     train, test = split
     model = clone(estimator)
     X_train, y_train = safe_split(model, X, y, train)
     X_test, y_test = safe_split(model, X, y, test, train)
     start = perf_counter()
-    model.fit(X_train, y_train)
+    model.fit(X_train, y_train, **groups_for(model, None if groups is None else groups[train]))
     fitted = perf_counter()
     learnt = _learnt_part(model)
     if getattr(learnt, "finished_", True) is False:
@@ -400,6 +408,8 @@ class Comparison:
         Method that the others are tested against; None for the best.
     ranges : dict of str to (float, float)
         Smallest and largest possible value of a score, if known.
+    groups : ndarray of int, (n_samples,), or None
+        Numbers of the groups of samples that no split divides; None if no groups were passed.
     """
 
     names: list[str]
@@ -409,6 +419,7 @@ class Comparison:
     cells: dict[tuple[str, int], Cell] = field(repr=False)
     reference: str | None = None
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+    groups: np.ndarray | None = field(default=None, repr=False)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -428,7 +439,7 @@ class Comparison:
         overlap of training sets into account. If the range of a score is known, such as [0, 1] of
         an accuracy, intervals stay in it: with one bound they are those of the logarithm of the
         distance from it, with two bounds Wilson's for a share with the same variance, or, if all
-        scores are equal, with the number of test samples.
+        scores are equal, with the number of test samples or of their groups.
         """
         name = self._checked_scoring(scoring)
         table = self.scores(name)
@@ -446,12 +457,16 @@ class Comparison:
                 if error == 0.0 and np.isfinite([least, most]).all():
                     # Equal scores, such as no errors at all: the interval of a share of as many
                     # test samples.
-                    n_test = np.mean([len(test) for _, test in self.splits])
+                    n_test = np.mean([self._n_independent(test) for _, test in self.splits])
                     n = float(n_test / (1.0 / len(scores) + self.test_per_train))
                     span = most - least
                     ends = wilson((scores.mean() - least) / span, n, quantile)
                     intervals[i] = least + span * np.array(ends)
         return intervals
+
+    def _n_independent(self, rows: np.ndarray) -> int:
+        """Return the number of groups of some rows, or of the rows if there are no groups."""
+        return len(rows) if self.groups is None else len(np.unique(self.groups[rows]))
 
     @property
     def n_train(self) -> np.ndarray:
@@ -606,6 +621,8 @@ class Comparison:
     def _notes(self) -> list[str]:
         """Return the notes below the table."""
         notes = [f"± standard deviation over {self._described_splits()}."]
+        if self.groups is not None and (kept := about_groups(self.groups, given=True)):
+            notes.append(f"{kept}.")
         reference, p_values = self._against()
         n_tests = int(np.count_nonzero(~np.isnan(p_values)))
         if len(self.splits) == 1:

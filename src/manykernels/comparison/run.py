@@ -14,19 +14,25 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring, get_scorer
-from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
 
-from ..estimators.inputs import groups_of, labels_of_rows, may_lack_views, unchecked_stack
-from ..estimators.search import is_number, rows_of_part
+from ..estimators.inputs import (
+    checked_groups,
+    groups_of,
+    labels_of_rows,
+    may_lack_views,
+    refuse_useless_groups,
+    unchecked_stack,
+)
+from ..estimators.search import is_number
 from ..inspection.study import refuse_split
 from ..kernels import KernelStack, Views
 from ..kernels.matching import matched_targets
 from ..kernels.views import are_views, matched_views
 from ..metrics.comparison import Split, five_by_two_folds, repeated_folds
-from ..utils.folds import range_of
+from ..utils.folds import group_numbers, range_of, splits_of_rows
 from ..utils.sklearn import warn_caller
 from .result import FIVE_BY_TWO, RESAMPLED, Cell, Comparison, measured, name_of
 from .storage import cell_folder, fingerprint, key_of, read_cell, write_cell
@@ -115,9 +121,9 @@ def of_classes(methods: Mapping[str, BaseEstimator]) -> bool:
 
 
 def checked_data(
-    methods: Mapping[str, BaseEstimator], X: Any, y: ArrayLike
-) -> tuple[Any, np.ndarray]:
-    """Validate X, such that all methods accept it and scikit-learn can split it, and y."""
+    methods: Mapping[str, BaseEstimator], X: Any, y: ArrayLike, groups: ArrayLike | None
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Validate X, such that all methods accept it and scikit-learn can split it, y and groups."""
     if y is None:
         raise ValueError("compare requires y, the targets.")
     pairwise = {name: get_tags(method).input_tags.pairwise for name, method in methods.items()}
@@ -132,14 +138,22 @@ def checked_data(
                     'kernels="precomputed" to it.'
                 )
     elif are_views(X):
-        X, y, _ = matched_views(X, y, may_lack=may_lack)
+        X, y, _, groups = matched_views(X, y, None, groups, may_lack=may_lack)
     if not isinstance(X, Views):
-        (y,) = matched_targets(labels_of_rows(X), y=y)
+        y, groups = matched_targets(labels_of_rows(X), y=y, groups=groups)
     targets = np.asarray(y)
     if targets.ndim == 0:
         raise ValueError(f"y must have one entry per sample, got {y!r}.")
     check_consistent_length(X, targets)
-    return X, targets
+    if groups is None:
+        return X, targets, None
+    labels = checked_groups(groups, len(targets))
+    if of_classes(methods) and targets.ndim == 1:
+        classes, codes = np.unique(targets, return_inverse=True)
+        refuse_useless_groups(labels, codes, classes)
+    else:
+        refuse_useless_groups(labels)
+    return X, targets, labels
 
 
 # -- splits ----------------------------------------------------------------------------------
@@ -149,6 +163,7 @@ def drawn_splits(
     cv: Any,
     y: np.ndarray,
     groups: np.ndarray,
+    given: np.ndarray | None,
     *,
     classes: bool,
     random_state: RandomState,
@@ -156,7 +171,8 @@ def drawn_splits(
 ) -> list[Split]:
     """Return the splits of `cv`; a number of folds keeps groups together.
 
-    If `reproducible`, raise if a second draw differs.
+    A splitter takes the groups that were `given`. If `reproducible`, raise if a second draw
+    differs.
     """
     if isinstance(cv, str) and cv != FIVE_BY_TWO:
         raise ValueError(f'cv must be a number of folds, a splitter, splits or "5x2"; got {cv!r}.')
@@ -172,7 +188,7 @@ def drawn_splits(
     elif isinstance(cv, str):
         draw = partial(five_by_two_folds, y, **options)
     else:
-        draw = partial(_drawn, check_cv(cv, y, classifier=classes), y)
+        draw = partial(_drawn, cv, y, given, classes)
     splits = draw()
     if not splits:
         raise ValueError("cv has no splits.")
@@ -184,24 +200,10 @@ def drawn_splits(
     return splits
 
 
-def _drawn(splitter: Any, y: np.ndarray) -> list[Split]:
-    rows, splits = np.arange(len(y)), []
-    try:
-        pairs = list(splitter.split(np.zeros((len(y), 1)), y))
-    except (TypeError, ValueError) as error:
-        if "unpack" in str(error):
-            raise ValueError("cv must contain pairs (train, test) of row indices.") from error
-        if "'groups' parameter" not in str(error):
-            raise
-        name = type(splitter).__name__
-        raise ValueError(
-            f"cv={name}(...) needs groups, which compare does not accept: pass the splits, "
-            f"cv=list({name}(...).split(X, y, groups))."
-        ) from error
-    for k, pair in enumerate(pairs):
-        train, test = (rows_of_part(part, len(y), rows, k) for part in pair)
+def _drawn(cv: Any, y: np.ndarray, groups: np.ndarray | None, classes: bool) -> list[Split]:
+    splits = splits_of_rows(cv, y, groups, classifier=classes)
+    for k, (train, test) in enumerate(splits):
         refuse_split(k, train, test)
-        splits.append((train, test))
     return splits
 
 
@@ -255,6 +257,7 @@ def compare(
     X: Any,
     y: ArrayLike,
     *,
+    groups: ArrayLike | None = None,
     cv: Any = None,
     scoring: Any = None,
     path: str | PathLike[str] | None = None,
@@ -273,10 +276,14 @@ def compare(
     X, y : as for the ``fit`` of the methods
         A table, a dict of tables or :class:`~manykernels.Views`, or for methods with
         ``kernels="precomputed"`` a :class:`~manykernels.KernelStack`; classes or numbers.
+    groups : array-like of shape (n_samples,), optional
+        Labels of the groups of samples, such as the patients of several samples each. No split
+        divides a group. Methods whose ``fit`` takes groups are given those of their training
+        samples, and so is the last step of a pipeline, or a search by a splitter of groups.
     cv : int, splitter, iterable of splits, "5x2" or None, default=None
         Cross-validation: a number of folds, "5x2" for five replications of two folds, or as in
         scikit-learn. By default five folds, twice. Folds are random, stratified for classifiers,
-        and keep repeated rows together.
+        and keep groups together, or repeated rows if there are no groups.
     scoring : str, list of str, dict, callable or None, default=None
         Scores, of which larger is better, as in scikit-learn's ``cross_validate``. By default
         accuracy, or R² for numbers.
@@ -322,12 +329,12 @@ def compare(
     With `path` the same call completes it; without, the rest is lost. Cells are computed split by
     split, so that the finished cells can be compared.
 
-    *Reuse of cells.* A cell is identified by the parameters of the method, the data, the rows of
-    the split, the scoring and the versions of manykernels and scikit-learn, not by the name of
-    the method. If any of these differs, the cell is computed and stored beside the others, which
-    are not changed. Functions among the parameters are identified by their code; your own classes
-    by their names, so that after a change of their code another folder is needed. Failed cells
-    are not stored, but tried again. Files are JSON; a damaged file causes a warning and is
+    *Reuse of cells.* A cell is identified by the parameters of the method, the data and groups,
+    the rows of the split, the scoring and the versions of manykernels and scikit-learn, not by the
+    name of the method. If any of these differs, the cell is computed and stored beside the others,
+    which are not changed. Functions among the parameters are identified by their code; your own
+    classes by their names, so that after a change of their code another folder is needed. Failed
+    cells are not stored, but tried again. Files are JSON; a damaged file causes a warning and is
     computed again.
 
     References
@@ -369,11 +376,13 @@ def compare(
     estimators = checked_methods(methods)
     classes = of_classes(estimators)
     scorers = checked_scoring(scoring, estimators)
-    X, y = checked_data(estimators, X, y)
+    X, y, given = checked_data(estimators, X, y, groups)
+    numbers = None if given is None else group_numbers(given)
     splits = drawn_splits(
         cv,
         y,
-        groups_of(X),
+        groups_of(X) if numbers is None else numbers,
+        given,
         classes=classes,
         random_state=random_state,
         reproducible=path is not None,
@@ -382,7 +391,7 @@ def compare(
     places = [(name, k) for k in range(len(splits)) for name in estimators]
     files: dict[Place, Path] = {}
     if path:
-        folder, keys = cell_folder(path), _keys(estimators, X, y, splits, scorers)
+        folder, keys = cell_folder(path), _keys(estimators, X, y, given, splits, scorers)
         files = {place: folder / f"{keys[place]}.json" for place in places}
     stored = {place: read_cell(file) for place, file in files.items()}
     cells = {place: cell for place, cell in stored.items() if cell is not None}
@@ -396,6 +405,7 @@ def compare(
                 estimators[name],
                 X,
                 y,
+                given,
                 splits[k],
                 scorers,
                 raising,
@@ -423,6 +433,7 @@ def compare(
         ranges={
             name: range_of(scorers if callable(scorers) else scorers[name]) for name in scorings
         },
+        groups=numbers,
     )
     if interrupted:
         _warn_of_interruption(len(cells), len(places), path)
@@ -431,7 +442,12 @@ def compare(
 
 
 def _keys(
-    methods: dict[str, BaseEstimator], X: Any, y: np.ndarray, splits: list[Split], scoring: Any
+    methods: dict[str, BaseEstimator],
+    X: Any,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    splits: list[Split],
+    scoring: Any,
 ) -> dict[Place, str]:
     """Return the fingerprints of all cells."""
     of_methods = {}
@@ -443,7 +459,8 @@ def _keys(
                 f"Results of method {name!r} cannot be stored in path: {error} Do not pass "
                 "path, or change this parameter of the method."
             ) from error
-    of_data, of_scoring = fingerprint(X, y), fingerprint(scoring)
+    of_data = fingerprint(X, y) if groups is None else fingerprint(X, y, groups)
+    of_scoring = fingerprint(scoring)
     return {
         (name, k): key_of(of_methods[name], of_data, split, of_scoring)
         for k, split in enumerate(splits)
@@ -456,6 +473,7 @@ def _computed(
     estimator: BaseEstimator,
     X: Any,
     y: np.ndarray,
+    groups: np.ndarray | None,
     split: Split,
     scoring: Any,
     raising: bool,
@@ -464,7 +482,7 @@ def _computed(
     """Compute a cell, and write it to its file, if there is one, unless it failed."""
     name, k = place
     try:
-        cell = measured(estimator, X, y, split, scoring, strict=raising)
+        cell = measured(estimator, X, y, split, scoring, strict=raising, groups=groups)
     except Exception as error:
         if raising:
             error.add_note(f"Raised by method {name!r} on split {k} of compare.")

@@ -260,23 +260,41 @@ def fits(fit: Fit) -> Fit:
         zero as none. Weights below the
         rounding error of their median count as zero; a weight so large that the others are lost
         beside it in rounding errors is refused.
+    groups : array-like of shape (n_samples,), optional
+        Labels of the groups of samples, such as the patients of several samples each; matched
+        with the rows of X as y is. Samples of one group are never divided between training and
+        test: they are left out together wherever the model judges itself, and folds are made of
+        whole groups, stratified and as even as these allow (fewer folds if there are fewer
+        groups). A splitter as `cv` is given the groups. Without groups, a few equal rows are a
+        group; with them, equal rows of different groups are not kept together.
     """
 
     with_teardown = with_callbacks(fit)
+    accepted = list(inspect.signature(fit).parameters)[1:]  # all but self
 
     @wraps(fit)
-    def complete_fit(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def complete_fit(
+        estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Any:
+        if groups is not None and "groups" not in accepted:
+            raise TypeError(
+                f"{type(estimator).__name__}.fit takes no groups: it leaves no samples out. Pass "
+                "them to what judges the model, such as compare or cross_validate."
+            )
         estimator._validate_params()
         before = dict(vars(estimator))
         try:
-            return with_teardown(estimator, *matched_by_label(estimator, X, y, sample_weight))
+            matched = matched_by_label(estimator, X, y, sample_weight, groups)
+            return with_teardown(estimator, *matched[: len(accepted)])
         except BaseException:
             # One assignment, so that a second interruption cannot leave half of it.
             estimator.__dict__ = before
             raise
 
-    order = {"Parameters": ["X", "y", "sample_weight"]}
-    complete_fit.__doc__ = inherited(fit.__doc__, [fits.__doc__], order)
+    without = {"groups"} - set(accepted)
+    complete_fit.__doc__ = inherited(
+        fit.__doc__, [fits.__doc__], {"Parameters": accepted}, without
+    )
     return complete_fit  # type: ignore[return-value]
 
 

@@ -131,21 +131,23 @@ class ConvexLocalizedSVC(RegionParameters, KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Find regions, learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
-        rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
-        groups = machine_groups(rows.labels, len(rows.classes), self.multi_class)
-        make_loss, n_outputs = LOSSES[self.loss], groups.shape[2]
+        rows = labelled_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
+        machines = machine_groups(rows.labels, len(rows.classes), self.multi_class)
+        make_loss, n_outputs = LOSSES[self.loss], machines.shape[2]
         regions = Regions.of(self, rows)
         spec = ProblemSpec(make_loss, len(rows), rows.data.n_kernels, n_outputs)
         regions.refuse_unfit(learning, spec)
-        task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
+        task = FitTask.begin(self, X, y, len(machines) * (learning.max_iter + 1))
         plain = regions.kernels(rows, rows.counts, learning.solver)
         penalties, inner_tol = self.C * rows.factors, INNER_SHARE * self.tol
 
         def losses_of(stack: Any, some: Any) -> list[Any]:
-            return [make_loss(stack, signs[some], penalties[some], inner_tol) for signs in groups]
+            return [
+                make_loss(stack, signs[some], penalties[some], inner_tol) for signs in machines
+            ]
 
         judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts, rows.groups)
         choice = SharpnessChoice(rows, plain, self.normalize, learning, losses_of, judge)
@@ -190,10 +192,10 @@ class ConvexLocalizedSVR(RegionParameters, KernelRegressor):
     solver: ClassVar[str] = DEFAULT_SOLVER
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Find regions, learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
-        rows = targeted_rows(self, X, y, sample_weight)
+        rows = targeted_rows(self, X, y, sample_weight, groups=groups)
         regions = Regions.of(self, rows)
         spec = ProblemSpec(EpsilonInsensitiveLoss, len(rows), rows.data.n_kernels, 1)
         regions.refuse_unfit(learning, spec)
@@ -272,10 +274,10 @@ class ConvexLocalizedFDA(RegionParameters, KernelDiscriminant):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Find regions, learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
-        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
+        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
         n_classes = len(rows.classes)
         regions = Regions.of(self, rows)
         n_outputs = 1 if n_classes == 2 else n_classes - 1
@@ -392,7 +394,7 @@ class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose regions, p and C, then learn from all samples."""
         regions, region_axes = region_grid(self)
         grid = Grid(
@@ -402,7 +404,7 @@ class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
                 "C": checked_positive(self.Cs, LOCALIZED_CS, "Cs"),
             }
         )
-        rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
+        rows = labelled_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
         kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=False)
         search = Search.of(self, X, y, rows, kernels)
         machines = partial(ClassMachines.of, self)
@@ -489,10 +491,10 @@ class ConvexLocalizedSVRCV(RegionParameters, KernelRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose regions, p, C and ε, then learn from all samples."""
         regions, region_axes = region_grid(self)
-        rows = targeted_rows(self, X, y, sample_weight)
+        rows = targeted_rows(self, X, y, sample_weight, groups=groups)
         spread = spread_of_targets(rows)
         grid = Grid(
             {

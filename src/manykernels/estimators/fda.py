@@ -69,8 +69,11 @@ class FisherTask(Task):
 
     classifies: ClassVar[bool] = True
 
-    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        return discriminant_rows(estimator, X, y, sample_weight, self.class_weight)
+    def rows(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> TrainingRows:
+        options: dict[str, Any] = {"class_weight": self.class_weight, "groups": groups}
+        return discriminant_rows(estimator, X, y, sample_weight, **options)
 
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
         if self.denoise is not None:
@@ -366,9 +369,9 @@ class MKFDA(KernelDiscriminant):
         return FisherTask(self.reg, self.normalize, self.denoise, self.class_weight, self.priors)
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn kernel weights and the discriminant."""
-        return fit_model(self, self._task, X, y, sample_weight)
+        return fit_model(self, self._task, X, y, sample_weight, groups)
 
 
 # -- MKFDACV: norm and regularisation chosen by cross-validation, along one path of solutions -----
@@ -487,7 +490,7 @@ class MKFDACV(KernelDiscriminant):
         return super().transform(X)
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose p and λ, then learn from all samples.
 
         Parameters
@@ -497,8 +500,8 @@ class MKFDACV(KernelDiscriminant):
             p, λ and weights, on the same kernels.
         """
         if is_multilabel(y) and not isinstance(self.approximation, Approximation):
-            return fit_labels(self, X, y, sample_weight)
-        return fit_model(self, self._task, X, y, sample_weight, self._grid)
+            return fit_labels(self, X, y, sample_weight, groups)
+        return fit_model(self, self._task, X, y, sample_weight, groups, self._grid)
 
     @property
     def _task(self) -> FisherTask:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -20,21 +19,24 @@ from ..kernels.columns import trained_columns
 from ..kernels.completion import explaining_lacking_rows
 from ..kernels.tables import SharedTable, naming
 from ..scale import Nystrom
-from ..scale.blocks import comes_in_blocks, row_blocks
+from ..scale.blocks import comes_in_blocks, row_blocks, values_of_rows
 from ..scale.features import Approximation, FeatureMap, require_room, rows_for_errors
 from ..scale.moments import Accumulator, ClassTargets, NumberTargets, PartMoments, TargetCoding
-from ..scale.rows import Block, RowBlocks
-from ..scale.sampling import Census, Plan, Reservoir, Sample, units_of
+from ..scale.rows import Block, RowBlocks, TableRows
+from ..scale.sampling import Census, Plan, Reservoir, Sample, first_rows, units_of
+from ..utils.folds import about_groups, group_numbers, splits_of_rows
 from ..utils.numerics import ROUNDING, n_threads
 from ..utils.sklearn import StrOptions, check_y, num_samples, safe_indexing, warn_caller
 from .base import estimator
 from .inputs import (
     FEATURES,
     TableSource,
+    checked_groups,
     copy_with_features,
     groups_of,
     may_have_gaps,
     read_training,
+    refuse_useless_groups,
     rows_that_count,
 )
 
@@ -126,6 +128,10 @@ class FeatureRows:
 # Rows of the sample. Leaving them out takes a matrix of as many rows and columns, 128 MB; with
 # 4000 rows the standard error of an accuracy is 0.8 % at most.
 SAMPLE_ROWS = 4000
+# Most rows of a given group if the sample has not all rows: it then has twenty groups or more.
+_LARGEST_GROUP = 200
+# Most groups that are assigned to folds one by one; more are assigned at random, at no cost.
+_MOST_DEALT = 10_000
 # Folds with cv=None, as in scikit-learn.
 _DEFAULT_FOLDS = 5
 # Parameters that a second call of partial_fit cannot change.
@@ -148,24 +154,60 @@ class Gathering:
     class_weight: Any = None
     cv: Any = 0
 
-    def gather(self, X: Any, y: Any, sample_weight: Any) -> FeatureRows:
+    def gather(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> FeatureRows:
         """All passes over X."""
-        return self.gathered(self.blocks(X, y, sample_weight), y)
+        blocks = self.blocks(X, y, sample_weight)
+        if groups is None:
+            return self.gathered(blocks, y)
+        if comes_in_blocks(X):
+            groups = values_of_rows(X, groups, "groups")
+        return self.gathered(blocks, y, checked_groups(groups, blocks.count()))
 
-    def gathered(self, blocks: RowBlocks, y: Any) -> FeatureRows:
-        """All passes over the rows, whose targets are `y` unless they come with the blocks."""
-        units = self.units(blocks)
-        reservoir = self.reservoir(units)
+    def gathered(self, blocks: RowBlocks, y: Any, groups: np.ndarray | None = None) -> FeatureRows:
+        """All passes over the rows, whose targets are `y` unless they come with the blocks.
+
+        `groups` are labels of the groups of all rows, if some were given.
+        """
+        units = self.units(blocks) if groups is None else self._units_of(groups, blocks)
+        reservoir = self.reservoir(units, whole=groups is not None)
         sample, census = reservoir.draw(blocks)
         targets = self.coding(sample, census)
-        plan = self._plan(blocks, y, sample, census, units)
+        plan = self._plan(blocks, y, sample, census, units, groups)
         accumulator, source, attributes = self._accumulator(
             sample, targets, plan, census.n_counting
         )
+        if groups is not None:
+            attributes["groups_"] = group_numbers(groups[sample.rows])
         moments = blocks.reduce(accumulator, accumulator.merge)
         drawn = reservoir.drawn(sample, census)
         stream = FeatureStream(self, accumulator, moments, drawn, source, attributes, units=units)
         return stream.rows()
+
+    def _units_of(self, groups: np.ndarray, blocks: RowBlocks) -> np.ndarray:
+        """Return the first row of the given group of each row; raise if it cannot be left out.
+
+        If the estimator is `verbose`, what is kept together is printed.
+        """
+        numbers = group_numbers(groups)
+        if isinstance(blocks, TableRows) and self.classifies:
+            counting = slice(None) if blocks.weight is None else blocks.weight > 0
+            classes, labels = np.unique(np.asarray(blocks.y)[counting], return_inverse=True)
+            refuse_useless_groups(groups[counting], labels, classes)
+        else:
+            refuse_useless_groups(groups)
+        sizes = np.bincount(numbers)
+        if len(groups) > SAMPLE_ROWS and sizes.max() > _LARGEST_GROUP:
+            label = groups.tolist()[int(np.argmax(numbers == sizes.argmax()))]
+            raise ValueError(
+                f"Group {label!r} has {sizes.max()} rows, and may have {_LARGEST_GROUP} at most: "
+                f"with approximation={self.estimator.approximation} and more than {SAMPLE_ROWS} "
+                "rows, models judge themselves by a sample of whole groups. Pass some of the rows "
+                "of large groups, or approximation=None."
+            )
+        message = about_groups(numbers, given=True)
+        if message and self.estimator.verbose:
+            print(f"[{type(self.estimator).__name__}] {message}")
+        return first_rows(numbers)
 
     def blocks(self, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
         """The rows in blocks, checked as they are read."""
@@ -219,11 +261,21 @@ class Gathering:
         sample: Sample,
         census: Census,
         units: np.ndarray | None,
+        groups: np.ndarray | None,
     ) -> Plan:
         """Splits of rows that have been counted."""
         by_number = self.cv is None or isinstance(self.cv, int | np.integer)
         if by_number or not blocks.random_access:
-            return self.plan_of_first(sample, len(sample) == census.n_counting, units)
+            complete = len(sample) == census.n_counting
+            few = units is not None and len(np.unique(units)) <= _MOST_DEALT
+            if groups is None or complete or not few or self.n_folds == 0:
+                return self.plan_of_first(sample, complete, units)
+            # Random folds of few groups would be uneven, or empty.
+            rows = np.arange(census.n_rows)
+            labels = np.zeros(len(rows), dtype=np.intp)
+            if isinstance(blocks, TableRows) and self.classifies:
+                labels = np.asarray(blocks.y)
+            return Plan.dealt(self.n_folds, rows, labels, self.approximation.random_state, units)
         if isinstance(self.cv, str | tuple):
             raise ValueError(
                 f"cv={self.cv if isinstance(self.cv, str) else 'a validation set'!r} does not go "
@@ -231,17 +283,19 @@ class Gathering:
                 "moments: pass a number of folds, a splitter or splits, or approximation=None."
             )
         y = np.asarray(y)
-        splitter = check_cv(self.cv, y, classifier=self.classifies)
-        return Plan.given(splitter.split(np.zeros((len(y), 1)), y), len(y))
+        splits = splits_of_rows(self.cv, y, groups, classifier=self.classifies)
+        return Plan.given(splits, len(y))
 
     def units(self, blocks: RowBlocks) -> np.ndarray | None:
         """Rows that are left out together, found in a pass; None if no rows are left out."""
         return units_of(blocks)
 
-    def reservoir(self, units: np.ndarray | None = None) -> Reservoir:
+    def reservoir(self, units: np.ndarray | None = None, *, whole: bool = False) -> Reservoir:
         """What draws the sample; rows of one of the `units` are drawn together."""
-        per_class = _ROWS_OF_CLASS if self.classifies else None
-        return Reservoir(SAMPLE_ROWS, self.approximation.random_state, per_class, units)
+        per_class, seed = None, self.approximation.random_state
+        if self.classifies:
+            per_class = _ROWS_OF_CLASS
+        return Reservoir(SAMPLE_ROWS, seed, per_class, units, whole=whole)
 
     def coding(self, sample: Sample, census: Census | None, classes: Any = None) -> TargetCoding:
         """How targets become numbers."""

@@ -52,9 +52,15 @@ from ..kernels.tables import (
 from ..kernels.views import are_views, as_views, matched_views, row_keys
 from ..scale.blocks import comes_in_blocks, map_blocks, refuse_unread, row_blocks
 from ..scale.rows import is_dask
-from ..utils.folds import equal_kernel_rows, groups_to_keep, numbered
+from ..utils.folds import about_groups, equal_kernel_rows, group_numbers, groups_to_keep, numbered
 from ..utils.numerics import EPS
-from ..utils.sklearn import check_sample_weight, check_y, num_samples, safe_indexing
+from ..utils.sklearn import (
+    check_sample_weight,
+    check_y,
+    num_samples,
+    safe_indexing,
+    warn_caller,
+)
 from ..utils.storable import storable
 
 
@@ -194,19 +200,20 @@ FEATURES = ("n_features_in_", "feature_names_in_")
 
 
 def matched_by_label(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None
-) -> tuple[Any, Any, Any]:
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+) -> tuple[Any, Any, Any, Any]:
     """X, several tables of it as :class:`Views`, and what belongs to its rows in their order."""
     refuse_unread(X, matrices=estimator._is_precomputed)
     if comes_in_blocks(X):
-        return X, y, sample_weight
+        return X, y, sample_weight, groups
     # Beside rows in memory there is no need for more than one chunk.
-    y, sample_weight = (
-        given.compute() if is_dask(given) else given for given in (y, sample_weight)
+    y, sample_weight, groups = (
+        given.compute() if is_dask(given) else given for given in (y, sample_weight, groups)
     )
     if not estimator._is_precomputed and are_views(X):
-        return matched_views(X, y, sample_weight, may_lack=may_lack_views(estimator))
-    return X, *matched_targets(labels_of_rows(X), y=y, sample_weight=sample_weight)
+        return matched_views(X, y, sample_weight, groups, may_lack=may_lack_views(estimator))
+    targets = {"y": y, "sample_weight": sample_weight, "groups": groups}
+    return X, *matched_targets(labels_of_rows(X), **targets)
 
 
 def labels_of_rows(X: Any) -> Any:
@@ -579,7 +586,7 @@ def scored(score: Callable[..., float], estimator: Any, X: Any, y: Any, weight: 
     """
     refuse_unread(X, matrices=estimator._is_precomputed)
     if not comes_in_blocks(X):
-        return float(score(*matched_by_label(estimator, X, y, weight)))
+        return float(score(*matched_by_label(estimator, X, y, weight)[:3]))
 
     def judged(parts: list[Any] | None, block: Any) -> list[Any]:
         predicted = estimator.predict(_as_passed(estimator, block.X))
@@ -631,6 +638,9 @@ class TrainingRows:
     on_demand : bool
         Whether kernels are computed when they are needed, see
         :meth:`.kernel_data.WeightLearning.place_kernels`.
+    given_groups : ndarray or None
+        Labels of the groups of all rows of X, as they were passed; None if equal rows are the
+        groups.
     """
 
     data: Table | Matrices
@@ -641,25 +651,105 @@ class TrainingRows:
     labels: Any = None
     classes: Any = None
     on_demand: bool = False
+    given_groups: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     @cached_property
     def groups(self) -> np.ndarray:
-        """Numbers of the groups of rows that are left out together, (n_rows,)."""
-        return self.data.groups
+        """Numbers of the groups of rows that are left out together, (n_rows,).
+
+        Given groups come first: equal rows of different groups are not kept together.
+        """
+        if self.given_groups is None:
+            return self.data.groups
+        return group_numbers(self.given_groups[self.numbers])
+
+    def in_groups(self, groups: Any, n_rows: int, estimator: Any = None) -> TrainingRows:
+        """Return the rows with the groups of all `n_rows` rows of X, if some were passed.
+
+        If the estimator is `verbose`, what is kept together is printed.
+        """
+        if groups is None:
+            return self
+        labels = checked_groups(groups, n_rows)
+        rows = replace(self, given_groups=labels)
+        refuse_useless_groups(labels[self.numbers], self.labels, self.classes)
+        message = about_groups(rows.groups, given=True)
+        if message and estimator is not None and estimator.verbose:
+            print(f"[{type(estimator).__name__}] {message}")
+        return rows
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes for users."""
         classes = {} if self.classes is None else {"classes_": self.classes}
-        return {**self.data.features, **classes}
+        groups = {} if self.given_groups is None else {"groups_": self.groups}
+        return {**self.data.features, **classes, **groups}
 
     @property
     def factors(self) -> np.ndarray:
         """`weights`, or ones where none were given."""
         return np.ones(len(self)) if self.weights is None else self.weights
+
+
+def checked_groups(groups: Any, n_rows: int) -> np.ndarray:
+    """Return the label of the group of each row, (n_rows,); missing ones are refused."""
+    if groups is None or isinstance(groups, str | bytes | Mapping):
+        raise ValueError(
+            f"groups must have the label of a group for every row of X, got {groups!r}: pass the "
+            'column itself, such as table["patient"].'
+        )
+    refuse_masked(groups, "groups")
+    labels = np.asarray(groups)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"groups must have one label for every row, got an array of shape {labels.shape}. "
+            "Join the columns to one label, such as site + patient."
+        )
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"groups has {len(labels)} labels, but X has {n_rows} rows: pass one for every row."
+        )
+    for row, label in enumerate(labels):
+        if is_missing(label):
+            raise ValueError(
+                f"groups is {label} at row {row}: give the row a group. A row that belongs with "
+                "no other has a label of its own."
+            )
+    return labels
+
+
+def refuse_useless_groups(groups: np.ndarray, labels: Any = None, classes: Any = None) -> None:
+    """Raise if no group can be left out; warn of classes that are in a single group.
+
+    `groups` and `labels` are those of the same rows, ``classes[labels]`` their classes.
+    """
+    numbers = group_numbers(groups)
+    if len(groups) > 1 and len(np.unique(numbers)) == 1:
+        raise ValueError(
+            f"All rows are of one group, {groups.tolist()[0]!r}: without it there is nothing to "
+            "learn from. Pass groups=None if rows may be left out one by one."
+        )
+    if classes is None:
+        return
+    of_class = np.unique(np.column_stack([labels, numbers]), axis=0)[:, 0]
+    alone = np.flatnonzero(np.bincount(of_class, minlength=len(classes)) == 1)
+    if not len(alone):
+        return
+    name, group = classes.tolist()[alone[0]], groups.tolist()[int(np.argmax(labels == alone[0]))]
+    found = f"Class {name!r} has rows of one group only, {group!r}"
+    if len(classes) - len(alone) < 2:
+        raise ValueError(
+            f"{found}: models without this group do not know the class, and nothing can be said "
+            "about new samples. At least two classes need rows of two groups or more; leave the "
+            "class out, or pass groups=None if rows may be left out one by one."
+        )
+    warn_caller(
+        f"{found}: models without this group do not know the class, and no fold tests it.",
+        UserWarning,
+    )
 
 
 def unlabelled_rows(estimator: Any, X: Any, sample_weight: Any) -> TrainingRows:
@@ -675,6 +765,7 @@ def targeted_rows(
     y: Any,
     sample_weight: Any,
     *,
+    groups: Any = None,
     several: bool = False,
     heaviest: float = _HEAVIEST,
 ) -> TrainingRows:
@@ -684,7 +775,8 @@ def targeted_rows(
     targets = check_y(y, multi_output=several, y_numeric=True).astype(np.float64)
     check_consistent_length(data.X, targets)
     data, numbers, counts = _weighted(estimator, data, sample_weight, heaviest)
-    return TrainingRows(data, numbers, counts, counts, targets[numbers])
+    rows = TrainingRows(data, numbers, counts, counts, targets[numbers])
+    return rows.in_groups(groups, len(targets), estimator)
 
 
 def spread_of_targets(rows: TrainingRows) -> float:
@@ -703,10 +795,12 @@ def rows_of_any_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> T
     return TrainingRows(data, numbers, counts, counts)
 
 
-def ridge_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+def ridge_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, groups: Any = None
+) -> TrainingRows:
     """Rows with one or several numbers to be predicted, on kernels that are centred."""
-    heaviest = _HEAVIEST_IF_CENTRED
-    return targeted_rows(estimator, X, y, sample_weight, several=True, heaviest=heaviest)
+    options: dict[str, Any] = {"several": True, "heaviest": _HEAVIEST_IF_CENTRED}
+    return targeted_rows(estimator, X, y, sample_weight, groups=groups, **options)
 
 
 def labelled_rows(
@@ -715,6 +809,8 @@ def labelled_rows(
     y: Any,
     sample_weight: Any,
     class_weight: Any,
+    *,
+    groups: Any = None,
     heaviest: float = _HEAVIEST,
 ) -> TrainingRows:
     """Rows with class labels."""
@@ -723,7 +819,7 @@ def labelled_rows(
     check_classification_targets(y)
     check_consistent_length(data.X, y)
     data, numbers, counts = _weighted(estimator, data, sample_weight, heaviest)
-    y = y[numbers]
+    n_rows, y = len(y), y[numbers]
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -731,14 +827,22 @@ def labelled_rows(
             f"{len(classes)} class: {classes.tolist()}."
         )
     weights = class_weighted(class_weight, labels, classes, counts)
-    return TrainingRows(data, numbers, counts, weights, y, labels, classes)
+    rows = TrainingRows(data, numbers, counts, weights, y, labels, classes)
+    return rows.in_groups(groups, n_rows, estimator)
 
 
 def centred_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    class_weight: Any = None,
+    *,
+    groups: Any = None,
 ) -> TrainingRows:
     """Rows with class labels, on kernels that are centred."""
-    return labelled_rows(estimator, X, y, sample_weight, class_weight, _HEAVIEST_IF_CENTRED)
+    options: dict[str, Any] = {"groups": groups, "heaviest": _HEAVIEST_IF_CENTRED}
+    return labelled_rows(estimator, X, y, sample_weight, class_weight, **options)
 
 
 def class_weighted(
@@ -765,10 +869,16 @@ def one_against_rest(labels: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def discriminant_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    class_weight: Any,
+    *,
+    groups: Any = None,
 ) -> TrainingRows:
     """Rows with class labels for Fisher's discriminant, which needs variance within classes."""
-    rows = centred_rows(estimator, X, y, sample_weight, class_weight)
+    rows = centred_rows(estimator, X, y, sample_weight, class_weight, groups=groups)
     n_classes = len(rows.classes)
     if len(rows) <= n_classes:
         raise ValueError(

@@ -20,6 +20,7 @@ from ..kernels.samples import Samples
 from ..kernels.transforms import Chain
 from ..losses.base import Certificate, Loss, ProblemSpec
 from ..losses.features import FeatureEvaluation
+from ..losses.inexact import EXACT_ROWS
 from ..losses.left_out import LeavesOut
 from ..losses.square import SquareLoss
 from ..solvers import SOLVERS
@@ -74,6 +75,8 @@ class TrainingKernels:
     ) -> TrainingKernels:
         """Compute or check the kernels of `rows`; widths are learnt with these sample weights."""
         stack, source = rows.data.compute(sample_weight, shift_invariant, solver, rows.on_demand)
+        if rows.given_groups is not None and isinstance(stack, KernelStack):
+            stack = stack._changed(groups=rows.groups)  # for transforms that hold samples out
         by_default = isinstance(rows.data, Table) and rows.data.kernels is None
         return cls(stack, source, shift_invariant, rows.data.missing, by_default)
 
@@ -322,6 +325,13 @@ class WeightLearning:
         """
         on_demand = self._on_demand(rows.data, spec)
         self.refuse_unfit(replace(spec, on_demand=on_demand))
+        several = rows.given_groups is not None and len(np.unique(rows.groups)) < len(rows)
+        if several and self.solver.by_columns and len(rows) > EXACT_ROWS:
+            raise ValueError(
+                f"solver={self.solver.name!r} does not go with groups of more than {EXACT_ROWS} "
+                f"rows (there are {len(rows)}): without a factorisation only single rows can be "
+                "left out. Pass solver='newton', or an approximation such as Nystrom()."
+            )
         return replace(rows, on_demand=True) if on_demand else rows
 
     def _on_demand(self, data: Any, spec: ProblemSpec) -> bool:

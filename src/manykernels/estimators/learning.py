@@ -49,8 +49,10 @@ class Task(ABC):
     normalize: str | None
 
     @abstractmethod
-    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        """Read and check X, y and the sample weights."""
+    def rows(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> TrainingRows:
+        """Read and check X, y, the sample weights and the groups."""
 
     @abstractmethod
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
@@ -119,17 +121,20 @@ def fit_model(
     X: Any,
     y: Any,
     sample_weight: Any = None,
+    groups: Any = None,
     grid: Grid | Callable[[TrainingRows], Grid] | None = None,
 ) -> Any:
     """Fit an estimator; with a grid, choose one of its points first.
 
     The grid may be a function of the training rows. With an `approximation`, moments of explicit
-    features take the place of kernels. Fitted attributes are set at the end.
+    features take the place of kernels. Rows of one of the `groups` are left out together. Fitted
+    attributes are set at the end.
     """
     if (approximation := approximation_for(estimator, X)) is not None:
         gathering = _gathering(estimator, task, approximation, grid is not None)
-        return _fit_moments(estimator, task, gathering.gather(X, y, sample_weight), X, y, grid)
-    rows = task.rows(estimator, X, y, sample_weight)
+        moments = gathering.gather(X, y, sample_weight, groups)
+        return _fit_moments(estimator, task, moments, X, y, grid)
+    rows = task.rows(estimator, X, y, sample_weight, groups)
     if grid is None:
         learning = WeightLearning.of(estimator)
         rows = learning.place_kernels(rows, task.spec(rows, rows.data.n_kernels))
@@ -221,7 +226,7 @@ def _takes_more(estimator: Any) -> bool:
 def _add_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
     """Learn from more rows, and from all of those before; an error changes nothing."""
     estimator._validate_params()
-    X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
+    X, y, sample_weight, _ = matched_by_label(estimator, X, y, sample_weight)
     task, grid = estimator._task, estimator._grid
     gathering = _gathering(estimator, task, estimator.approximation, grid is not None)
     stream = vars(estimator).get("_stream")
@@ -238,6 +243,11 @@ def _add_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any =
             "cannot be added. Fit a clone, or keep the model in memory (or pickle it)."
         )
     if stream is not None:
+        if hasattr(estimator, "groups_"):
+            raise ValueError(
+                "The rows so far were fitted in groups, and partial_fit takes none: more rows "
+                "could belong to the same groups. Fit all rows at once, with their groups."
+            )
         stream.refuse_other_parameters(estimator)
         stream = stream.copy()
         if classes is not None and not np.array_equal(classes, stream.known_classes):

@@ -101,10 +101,10 @@ class LocalizedSVC(GateParameters, KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the gate and the machine."""
         learning = GateLearning.of(self)
-        rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
+        rows = labelled_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
         machines = self._machines(rows)
         task = FitTask.begin(self, X, y, learning.max_progress(len(machines)))
         kernels = GatedKernels.of(rows, self.normalize, learning.gate)
@@ -158,10 +158,10 @@ class LocalizedSVR(GateParameters, KernelRegressor):
     """
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the gate and the machine."""
         learning = GateLearning.of(self)
-        rows = targeted_rows(self, X, y, sample_weight)
+        rows = targeted_rows(self, X, y, sample_weight, groups=groups)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
         problem = epsilon_insensitive_problem(rows.targets, self.C * rows.factors, self.epsilon)
         kernels = GatedKernels.of(rows, self.normalize, learning.gate)
@@ -265,10 +265,10 @@ class LocalizedFDA(GateParameters, KernelClassifier):
     _probabilities = "scores"
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the gate and the discriminant."""
         learning = GateLearning.of(self)
-        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
+        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
         kernels = GatedKernels.of(rows, self.normalize, learning.gate)
         samples = kernels.kernels.samples(rows)
@@ -368,7 +368,7 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose p, C and the penalty on the gate, then learn from all samples."""
         learning = GateLearning.of_path(self)
         grid = Grid(
@@ -378,7 +378,7 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
                 "penalty": gate_penalties(learning.gate),
             }
         )
-        rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
+        rows = labelled_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
         kernels = GatedKernels.of(rows, self.normalize, learning.gate)
         search = Search.of(self, X, y, rows, kernels.kernels)
         gated = GatedGrid(
@@ -455,10 +455,10 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose p, C, ε and the penalty on the gate, then learn from all samples."""
         learning = GateLearning.of_path(self)
-        rows = targeted_rows(self, X, y, sample_weight)
+        rows = targeted_rows(self, X, y, sample_weight, groups=groups)
         spread = spread_of_targets(rows)
         grid = Grid(
             {

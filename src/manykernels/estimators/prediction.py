@@ -34,7 +34,14 @@ from ..utils.sklearn import Interval, StrOptions, check_sample_weight, num_sampl
 from ..utils.storable import storable
 from .base import NON_NEGATIVE, POSITIVE, FitTask, KernelEstimator, estimator
 from .held_out import DecisionCalibration, chosen_classes
-from .inputs import Source, block_while_fitting, by_blocks, read_training, scored
+from .inputs import (
+    Source,
+    block_while_fitting,
+    by_blocks,
+    checked_groups,
+    read_training,
+    scored,
+)
 
 
 def takes_tables(estimator: Any) -> bool:
@@ -349,13 +356,15 @@ def labelwise(ask: Ask) -> Callable[[Any], Any]:
     return decorate
 
 
-def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
     """Fit a clone of the estimator to every label, and the estimator to all of them."""
     indicators = np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
     data = read_training(estimator, X)
     check_consistent_length(data.X, indicators)
     if sample_weight is not None:
         sample_weight = check_sample_weight(sample_weight, data.X, ensure_non_negative=True)
+    if groups is not None:
+        groups = checked_groups(groups, len(indicators))
     stack, source = data.compute(sample_weight, True, None)
     stack = stack._changed(groups=data.groups)
     cv = estimator.cv
@@ -372,7 +381,7 @@ def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
             model.set_params(cv=(validation[0], validation[1][:, k]))
         try:
             with label.passed_on_to(model):
-                models.append(model.fit(stack, column, sample_weight))
+                models.append(model.fit(stack, column, sample_weight, groups))
         except ValueError as error:
             raise ValueError(f"Label {k}: {error}") from error
         label.end()
@@ -380,6 +389,8 @@ def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         name: np.array([getattr(model, name) for model in models])
         for name in ("p_", "reg_", "best_score_", "weights_")
     }
+    if groups is not None:
+        arrays["groups_"] = models[0].groups_
     return estimator._keep(
         task,
         data.features,

@@ -51,8 +51,10 @@ class RidgeTask(Task):
     classifies: ClassVar[bool] = False
     class_weight: ClassVar[None] = None
 
-    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        return ridge_rows(estimator, X, y, sample_weight)
+    def rows(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> TrainingRows:
+        return ridge_rows(estimator, X, y, sample_weight, groups=groups)
 
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
         group = self._groups(rows.targets)[0]
@@ -274,7 +276,7 @@ class MKRidge(TargetRegressor):
     partial_fit = partial_fit_values
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn kernel weights and the regression.
 
         Parameters
@@ -282,7 +284,7 @@ class MKRidge(TargetRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
-        return fit_model(self, self._task, X, y, sample_weight)
+        return fit_model(self, self._task, X, y, sample_weight, groups)
 
     @property
     def _task(self) -> RidgeTask:
@@ -365,7 +367,7 @@ class MKRidgeCV(TargetRegressor):
     partial_fit = partial_fit_values
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose p and λ, then learn from all samples.
 
         Parameters
@@ -373,7 +375,7 @@ class MKRidgeCV(TargetRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
-        return fit_model(self, self._task, X, y, sample_weight, self._grid)
+        return fit_model(self, self._task, X, y, sample_weight, groups, self._grid)
 
     @property
     def _task(self) -> RidgeTask:

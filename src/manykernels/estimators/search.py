@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +21,7 @@ from ..discriminant.decision import N_FOLDS
 from ..kernels.samples import Samples
 from ..kernels.tables import check_numbers
 from ..solvers.path import GridRecord, solved_in_all
-from ..utils.folds import about_repeats
+from ..utils.folds import about_groups, positions_among, splits_of_rows
 from ..utils.sklearn import warn_caller
 from .base import FitTask, estimator
 from .held_out import HeldOut, HeldOutDecisions, HeldOutValues, SplitOutputs
@@ -288,30 +287,18 @@ class Splits:
         elif is_validation_set(cv):
             yield Split(samples, None, self._validation_part(cv))
         else:
-            splitter = check_cv(cv, y, classifier=samples.classes is not None)
-            for k, split in enumerate(self._drawn(splitter, y)):
-                numbers = self.rows.numbers
-                train, test = (rows_of_part(part, len(y), numbers, k) for part in split)
+            groups, classifies = self.rows.given_groups, samples.classes is not None
+            for k, split in enumerate(splits_of_rows(cv, y, groups, classifier=classifies)):
+                train, test = (positions_among(self.rows.numbers, part) for part in split)
                 yield self._checked(train, test, k)
-
-    def _drawn(self, splitter: Any, y: np.ndarray) -> Iterator[Any]:
-        try:
-            yield from splitter.split(np.zeros((len(y), 1)), y)
-        except ValueError as error:
-            if "'groups' parameter" not in str(error):
-                raise
-            name = type(splitter).__name__
-            raise ValueError(
-                f"cv={name}(...) divides by groups, which {type(self.estimator).__name__} is not "
-                f"given: pass the splits, cv=list({name}(...).split(X, y, groups))."
-            ) from error
 
     def _folds(self, n_folds: int) -> list[np.ndarray]:
         """Divide the rows into folds of whole groups."""
         if n_folds < 2:
             raise ValueError(f"cv={n_folds}: at least 2 folds are needed.")
         folds = self.samples.folds(n_folds)
-        if self.estimator.verbose and (message := about_repeats(self.rows.groups)):
+        told = self.rows.given_groups is not None  # when the rows were read
+        if self.estimator.verbose and not told and (message := about_groups(self.rows.groups)):
             print(f"[{type(self.estimator).__name__}] {message}")
         if len(folds) < 2:
             name, way_out = type(self.estimator).__name__, "Pass a validation set as cv."
@@ -320,9 +307,12 @@ class Splits:
                     "Choose its parameters yourself, with the estimator without CV in its name."
                 )
             lacking = "there are no" if self.samples.classes is None else "no class has"
+            several = "two samples that are not repeats of each other"
+            if self.rows.given_groups is not None:
+                several = "samples of two groups that can be divided"
             raise ValueError(
-                f"{name} cannot be judged by folds: {lacking} two samples that are not repeats of "
-                f"each other (n_samples = {len(self.rows)}). {way_out}"
+                f"{name} cannot be judged by folds: {lacking} {several} "
+                f"(n_samples = {len(self.rows)}). {way_out}"
             )
         return folds
 
@@ -350,7 +340,7 @@ class Splits:
                 f"cv is a tuple of {len(pair)}: a validation set is a pair (X_val, y_val); "
                 "several splits are a list of pairs (train, test)."
             )
-        X_val, y_val, _ = matched_by_label(self.estimator, *pair)
+        X_val, y_val, *_ = matched_by_label(self.estimator, *pair)
         targets = self._validation_targets(np.asarray(y_val))
         block = block_while_fitting(self.source, self.estimator, self.rows.data, X_val)
         if len(block) != len(targets) or not len(targets):
@@ -386,25 +376,6 @@ class Splits:
         if not np.isfinite(y_val.astype(np.float64)).all():
             raise ValueError("The values of the validation set contain NaN or infinity.")
         return y_val.astype(np.float64)
-
-
-def rows_of_part(part: Any, n_rows: int, kept: np.ndarray, split: int) -> np.ndarray:
-    """Rows of one part of a split, numbers or a mask, as positions among the rows `kept`.
-
-    Others, which are those of weight zero, are left out.
-    """
-    try:
-        chosen = np.arange(n_rows)[np.asarray(part, dtype=None if len(part) else int)]
-    except (IndexError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"Split {split} is not made of row numbers or masks of {n_rows} rows: {error}."
-        ) from error
-    if chosen.ndim != 1:
-        raise ValueError(
-            f"Split {split} has rows of shape {chosen.shape}, not a list of numbers or a mask "
-            f"of {n_rows} rows."
-        )
-    return np.searchsorted(kept, chosen[np.isin(chosen, kept)])
 
 
 def is_number(cv: Any) -> bool:

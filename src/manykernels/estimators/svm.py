@@ -448,8 +448,10 @@ class SVCTask(MachineTask):
     multi_class: str = "shared"
     class_weight: Any = None
 
-    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        return labelled_rows(estimator, X, y, sample_weight, self.class_weight)
+    def rows(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> TrainingRows:
+        return labelled_rows(estimator, X, y, sample_weight, self.class_weight, groups=groups)
 
     def n_losses(self, targets: Any) -> int:
         n_classes = len(np.unique(targets))
@@ -538,8 +540,10 @@ class SVRTask(MachineTask):
     C: float | None = None
     epsilon: Any = None
 
-    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        return targeted_rows(estimator, X, y, sample_weight)
+    def rows(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> TrainingRows:
+        return targeted_rows(estimator, X, y, sample_weight, groups=groups)
 
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
         return ProblemSpec(EpsilonInsensitiveLoss, len(rows), n_kernels, 1)
@@ -597,7 +601,9 @@ class OneClassTask(MachineTask):
 
     has_bias: ClassVar[bool] = False
 
-    def rows(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    def rows(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> TrainingRows:
         return unlabelled_rows(estimator, X, sample_weight)
 
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:

@@ -341,7 +341,7 @@ class MKSVCCV(KernelClassifier):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose p and C, then learn from all samples."""
         grid = Grid(
             {
@@ -352,7 +352,7 @@ class MKSVCCV(KernelClassifier):
         task = SVCSearchTask(
             self.normalize, self.tol, None, self.loss, self.multi_class, self.class_weight
         )
-        return fit_model(self, task, X, y, sample_weight, grid)
+        return fit_model(self, task, X, y, sample_weight, groups, grid)
 
 
 class SVCSearchTask(SVCTask):
@@ -472,10 +472,10 @@ class MKSVRCV(KernelRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose p, C and ε, then learn from all samples."""
         task = SVRSearchTask(self.normalize, self.tol)
-        return fit_model(self, task, X, y, sample_weight, self._grid_of)
+        return fit_model(self, task, X, y, sample_weight, groups, self._grid_of)
 
     def _grid_of(self, rows: TrainingRows) -> Grid:
         spread = spread_of_targets(rows)

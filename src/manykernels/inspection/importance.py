@@ -16,9 +16,16 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..display import ImportanceDisplay
 from ..estimators.base import KernelEstimator
-from ..estimators.inputs import check_targets, matched_by_label, read_training, rows_that_count
+from ..estimators.inputs import (
+    check_targets,
+    checked_groups,
+    matched_by_label,
+    read_training,
+    refuse_useless_groups,
+    rows_that_count,
+)
 from ..estimators.prediction import is_multilabel
-from ..utils.folds import about_repeats
+from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, warn_caller
 from ..utils.versions import aligned
 from .intervals import UNKNOWN, Intervals, Mean
@@ -380,8 +387,8 @@ class Models:
 def _described(study: Study) -> str:
     n_folds = study.n_folds if study.splits is None else len(study.splits)
     how = f"{n_folds} folds held out" if n_folds > 1 else "samples left out in closed form"
-    repeats = about_repeats(study.groups)
-    return f"{how}; {repeats}" if repeats else how
+    kept = about_groups(study.groups, given=study.given is not None)
+    return f"{how}; {kept}" if kept else how
 
 
 def view_importance(
@@ -389,7 +396,8 @@ def view_importance(
     X: Any,
     y: ArrayLike,
     *,
-    groups: Mapping[str, Sequence[str]] | None = None,
+    groups: ArrayLike | None = None,
+    views: Mapping[str, Sequence[str]] | None = None,
     scoring: str | Callable[..., Any] | None = None,
     cv: Any = None,
     n_resamples: int = 50,
@@ -424,8 +432,11 @@ def view_importance(
         The views are those of a dict or of :class:`~manykernels.Views`. In a single table, and in
         precomputed kernels without :meth:`KernelStack.with_views`, every kernel is a view.
         Samples that lack all views of a model are left out of it.
-    groups : dict of str to list of str, optional
-        Kernel names of each view, in place of the above. Kernels in no group are always used.
+    groups : array-like of shape (n_samples,), optional
+        Labels of the groups of samples, such as the patients of several samples each: samples of
+        one group are left out together, and are one sample in intervals and half-samples.
+    views : dict of str to list of str, optional
+        Kernel names of each view, in place of the above. Kernels of no view are always used.
     scoring : str or callable, optional
         For classes "accuracy" (default) or "neg_log_loss", which is more sensitive if the
         estimator has probabilities; for numbers "r2" (default), "neg_mean_squared_error" or
@@ -434,7 +445,7 @@ def view_importance(
     cv : int, splitter or iterable of splits, optional
         Folds that are held out. By default, samples are left out in closed form if the estimator
         supports it (square loss), in the folds of a search, and else in five folds. Every sample
-        may be tested once. Repeated rows are left out together.
+        may be tested once. Repeated rows are left out together, unless there are `groups`.
     n_resamples : int, default=50
         Number of half-samples. With fewer than two, weights have no intervals.
     confidence : float in (0, 1), default=0.95
@@ -456,7 +467,7 @@ def view_importance(
     -----
     *Interpretation.* Each of two equal views can be left out without a fall, and both have high
     scores alone; no fall with a high score alone indicates such redundancy. To measure the
-    importance of the pair, pass it in `groups`. A fall refers to this estimator and these kernels;
+    importance of the pair, pass it in `views`. A fall refers to this estimator and these kernels;
     it is not a statement about causes.
 
     *Intervals.* All losses are those of held-out samples, and falls and gains are paired: means
@@ -518,7 +529,7 @@ def view_importance(
 
     >>> pair = {"pair": ["first", "same"], "noise": ["noise"]}
     >>> result = view_importance(
-    ...     MKFDA(RBF(), p=1, reg=1.0), views, y, groups=pair, n_resamples=0
+    ...     MKFDA(RBF(), p=1, reg=1.0), views, y, views=pair, n_resamples=0
     ... )
     >>> print(result)
     accuracy, samples left out in closed form; intervals at 95%
@@ -534,27 +545,35 @@ def view_importance(
     learner = checked_learner(estimator)
     score = checked_scoring(scoring, of_classes=is_classifier(estimator))
     refuse_without_probabilities(learner, score)
-    X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
+    if isinstance(groups, Mapping):
+        raise TypeError("groups are labels of the samples; pass the kernels of views as views=...")
+    X, y, sample_weight, groups = matched_by_label(estimator, X, y, sample_weight, groups)
     data = read_training(estimator, X)
     y = _checked_targets(estimator, data.X, y)
     kept, counts = _counted_rows(estimator, data.X, sample_weight)
+    given = None if groups is None else checked_groups(groups, len(y))
     if len(kept) < len(y):
         data = data.keep(kept)
     stack, source = data.compute(counts, True, None)
-    views = views_of(stack, getattr(source, "union", None), data.X, groups)
+    of_views = views_of(stack, getattr(source, "union", None), data.X, views)
     rng = check_random_state(random_state)
     seed = rng.randint(np.iinfo(np.int32).max)
 
-    repeats = data.groups
-    study = Study(stack._changed(groups=repeats), y[kept], counts, score, None)
+    if given is None:
+        numbers, labels = data.groups, None
+    else:
+        labels = given[kept]
+        numbers = group_numbers(labels)
+        refuse_useless_groups(labels, *_coded(y[kept]) if is_classifier(estimator) else ())
+    study = Study(stack._changed(groups=numbers), y[kept], counts, score, None, given=labels)
     fitted = study.fit(learner, slice(None))
-    splits = splits_of(cv, fitted, y, kept, repeats, seed)
+    splits = splits_of(cv, fitted, y, kept, numbers, seed, given)
     n_folds = int(fitted.n_splits_) if splits is None and searches(learner) else 1
     study = replace(study, splits=splits, n_folds=n_folds)
-    models = Models(study, learner, fitted, views, verbose)
+    models = Models(study, learner, fitted, of_views, verbose)
     strata = study.y if is_classifier(estimator) else np.zeros(len(kept), int)
     try:
-        models.learn(half_samples(strata, repeats, n_resamples, rng))
+        models.learn(half_samples(strata, numbers, n_resamples, rng))
     except KeyboardInterrupt:
         warn_caller(
             f"view_importance was interrupted after {models.done} models; the values of the other "
@@ -587,6 +606,12 @@ def _checked_targets(estimator: KernelEstimator, X: Any, y: ArrayLike) -> np.nda
     targets = np.asarray(y)
     check_consistent_length(X, targets)
     return column_or_1d(targets) if is_classifier(estimator) else targets
+
+
+def _coded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of labels among the classes, and the classes."""
+    classes, labels = np.unique(y, return_inverse=True)
+    return labels, classes
 
 
 def _counted_rows(

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.model_selection import check_cv
 
 from .. import estimators
 from ..estimators.base import KernelEstimator
 from ..estimators.gated import GateParameters
 from ..estimators.inputs import groups_of
 from ..estimators.prediction import KernelClassifier, chosen_classes
-from ..estimators.search import rows_of_part
 from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.composition import OfView
 from ..solvers.base import DEFAULT_SOLVER, as_solver
-from ..utils.folds import stratified_folds
+from ..utils.folds import positions_among, splits_of_rows, stratified_folds
+from ..utils.sklearn import groups_for
 from .intervals import Mean
 
 # -- Losses of samples, and scores that are their means -------------------------------------------
@@ -356,22 +355,22 @@ class ViewKernels:
 
 
 def views_of(
-    stack: KernelStack, union: KernelUnion | None, X: Any, groups: Any
+    stack: KernelStack, union: KernelUnion | None, X: Any, given: Any
 ) -> list[ViewKernels]:
-    """Return the kernels of the `groups`, of the views of X, or each kernel as a view.
+    """Return the kernels of the `given` views, of the views of X, or each kernel as a view.
 
     `union` has the kernels of the stack, or is None if they are precomputed. A precomputed stack
     may have views of its own.
     """
     names = stack.names
-    if groups is not None:
-        views = _of_groups(groups, names)
+    if given is not None:
+        views = _of_names(given, names)
     elif isinstance(X, Views) and union is not None:
         views = _of_tables(union, X)
     elif union is None and stack.views is not None:
         pairs = list(zip(stack.views, names, strict=True))
         by_view = {view: [name for other, name in pairs if other == view] for view in stack.views}
-        views = _of_groups(by_view, names)
+        views = _of_names(by_view, names)
     else:
         views = [ViewKernels(name, np.array([j]), np.array([j])) for j, name in enumerate(names)]
     for view in views:
@@ -407,27 +406,27 @@ def _used_views(kernel: object) -> set[str]:
     return {name for operand in operands if operand is not None for name in _used_views(operand)}
 
 
-def _of_groups(groups: object, names: list[str]) -> list[ViewKernels]:
-    if not isinstance(groups, Mapping) or not groups:
+def _of_names(given: object, names: list[str]) -> list[ViewKernels]:
+    if not isinstance(given, Mapping) or not given:
         raise ValueError(
-            "groups must be a dict from names of views to lists of kernel names, such as "
-            f'{{"a view": [{names[0]!r}]}}; got {groups!r}.'
+            "views must be a dict from names of views to lists of kernel names, such as "
+            f'{{"a view": [{names[0]!r}]}}; got {given!r}.'
         )
     members = {}
-    for view, entry in groups.items():
-        group = [entry] if isinstance(entry, str) else list(entry)
-        if not group:
-            raise ValueError(f"Group {view!r} has no kernels.")
-        for name in group:
+    for view, entry in given.items():
+        listed = [entry] if isinstance(entry, str) else list(entry)
+        if not listed:
+            raise ValueError(f"View {view!r} has no kernels.")
+        for name in listed:
             if name not in names:
                 raise ValueError(
-                    f"Group {view!r} has a kernel {name!r} that does not exist; the kernels are "
+                    f"View {view!r} has a kernel {name!r} that does not exist; the kernels are "
                     f"{', '.join(map(repr, names))}."
                 )
-        members[str(view)] = {names.index(name) for name in group}
+        members[str(view)] = {names.index(name) for name in listed}
     views = []
     for view, kernels in members.items():
-        others = set().union(*(group for name, group in members.items() if name != view))
+        others = set().union(*(listed for name, listed in members.items() if name != view))
         views.append(ViewKernels(view, _sorted(kernels), _sorted(kernels - others)))
     return views
 
@@ -450,7 +449,7 @@ class Study:
     Attributes
     ----------
     stack : KernelStack
-        All kernels of all rows.
+        All kernels of all rows, with the groups of rows that are left out together.
     y : ndarray
     counts : ndarray of shape (n_rows,) or None
         Number of samples that each row represents; None for one.
@@ -459,6 +458,8 @@ class Study:
         Folds. If None, the fits have held-out predictions: in closed form or, of a search, in its
         `n_folds` folds.
     n_folds : int
+    given : ndarray of shape (n_rows,) or None
+        Labels of the groups, if some were given.
     """
 
     stack: KernelStack
@@ -467,6 +468,7 @@ class Study:
     scoring: Scoring
     splits: Splits | None
     n_folds: int = 1
+    given: np.ndarray | None = None
 
     @property
     def weights(self) -> np.ndarray:
@@ -489,7 +491,9 @@ class Study:
     def fit(self, learner: KernelEstimator, kernels: Any, counts: np.ndarray | None = None) -> Any:
         """Fit a model with some of the kernels, with `counts` in place of those of the study."""
         counts = self.counts if counts is None else counts
-        return clone(learner).fit(self.stack.select(kernels), self.y, counts)
+        # Others take the groups of the stack.
+        groups = groups_for(learner, self.given) if searches(learner) else {}
+        return clone(learner).fit(self.stack.select(kernels), self.y, counts, **groups)
 
     def losses(
         self, learner: KernelEstimator, kernels: Any, fitted: KernelEstimator | None = None
@@ -520,9 +524,11 @@ class Study:
             parts = [(number[train], number[test]) for train, test in splits]
             splits = [(train[train >= 0], test[test >= 0]) for train, test in parts]
             splits = [(train, test) for train, test in splits if len(test)]
-        counts = None if self.counts is None else self.counts[rows]
-        stack = self.stack[np.ix_(rows, rows)]
-        return replace(self, stack=stack, y=self.y[rows], counts=counts, splits=splits)
+        counts, given = (
+            None if values is None else values[rows] for values in (self.counts, self.given)
+        )
+        stack, y = self.stack[np.ix_(rows, rows)], self.y[rows]
+        return replace(self, stack=stack, y=y, counts=counts, given=given, splits=splits)
 
     def _answers(
         self, learner: KernelEstimator, kernels: Any, fitted: KernelEstimator | None
@@ -575,11 +581,12 @@ def splits_of(
     kept: np.ndarray,
     groups: np.ndarray,
     random_state: int,
+    given: np.ndarray | None = None,
 ) -> Splits | None:
     """Return folds of the rows `kept`, or None if the fits have held-out predictions.
 
-    `y` has the targets of all rows, which `cv` splits. `groups` are those of the rows kept, which
-    stay together if `cv` is a number.
+    `y` has the targets of all rows, which `cv` splits, and `given` the labels of their groups, if
+    some were given. `groups` are those of the rows kept, which stay together if `cv` is a number.
     """
     if cv is None and leaves_out_honestly(fitted):
         return None
@@ -588,10 +595,10 @@ def splits_of(
     if cv is None or (isinstance(cv, int) and not isinstance(cv, bool)):
         parts = _folds(DEFAULT_FOLDS if cv is None else cv, classes, groups, random_state)
     else:
-        splitter = check_cv(cv, y, classifier=classes is not None)
+        splits_of_all = splits_of_rows(cv, y, given, classifier=classes is not None)
         parts = [
-            tuple(rows_of_part(part, len(y), kept, k) for part in split)
-            for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y))
+            (positions_among(kept, train), positions_among(kept, test))
+            for train, test in splits_of_all
         ]
     for k, (train, test) in enumerate(parts):
         tested[test] += 1
@@ -620,7 +627,7 @@ def _folds(
     if len(folds) < 2:
         raise ValueError(
             f"cv={n_folds}: the samples cannot be divided into folds, because no class has two "
-            "samples that are not repeats of each other."
+            "samples that are neither repeats of each other nor of one group."
         )
     return [(np.delete(rows, test), test) for test in folds]
 

@@ -260,7 +260,7 @@ VarianceErrors = Callable[[np.ndarray], np.ndarray]
 #: Rules that choose the variance, by the value of ``Denoise(variance=…)``. Each is called
 #: with labels, sample weights and the parameters `reg` and `folds`. The only rule, "cv",
 #: is added by :mod:`manykernels.denoising`, since this folder imports no learning code.
-VARIANCE_RULES: dict[str, Callable[[Any, np.ndarray, Any, Any], VarianceErrors]] = {}
+VARIANCE_RULES: dict[str, Callable[[Any, np.ndarray, Any, Any, Any], VarianceErrors]] = {}
 
 
 @storable
@@ -339,7 +339,8 @@ class Denoise(SpectralTransform):
         self.cv_errors_ = np.full((stack.n_kernels, len(VARIANCES)), np.nan)
         errors_of = None
         if isinstance(self.variance, str) and self.variance in VARIANCE_RULES:
-            errors_of = VARIANCE_RULES[self.variance](y, weights, self.reg, self.folds)
+            rule = VARIANCE_RULES[self.variance]
+            errors_of = rule(y, weights, self.reg, self.folds, stack.groups)
         else:
             self.variance_[:] = self._checked_variance(stack.n_kernels)
 

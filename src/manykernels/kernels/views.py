@@ -487,18 +487,21 @@ def one_or_views(X: object) -> Table:
 
 
 def matched_views(
-    X: object, y: object, sample_weight: ArrayLike | None = None, *, may_lack: bool
-) -> tuple[Views, Any, Any]:
-    """Return several tables as :class:`Views`, with y and sample weights in the same order."""
+    X: object,
+    y: object,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    *,
+    may_lack: bool,
+) -> tuple[Views, Any, Any, Any]:
+    """Return several tables as :class:`Views`; y, weights and groups in the same order."""
     views = as_views(X, join="outer" if may_lack else "exact")
     one_order = isinstance(X, Views) or in_one_order(named_tables(X))
+    targets = {"y": y, "sample_weight": sample_weight, "groups": groups}
     if not one_order:
-        refuse_unlabelled({"y": y, "sample_weight": sample_weight})
+        refuse_unlabelled(targets)
     # No warning about reordered targets if the tables themselves were reordered.
-    y, sample_weight = matched_targets(
-        views.labels, y=y, sample_weight=sample_weight, quiet=not one_order
-    )
-    return views, y, sample_weight
+    return views, *matched_targets(views.labels, **targets, quiet=not one_order)
 
 
 def row_keys(table: Table) -> list[Any]:

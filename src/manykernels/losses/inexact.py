@@ -47,8 +47,8 @@ _MOST_DIRECTIONS = 64
 # of 40: 93 and 80 with 2 and the 5 allowed, 76 and 77 with 10 and 16.
 _STRIPS_PER_BLOCK = 16
 _LEAST_STRIP = 8
-# Up to this many rows a factorisation for the leave-one-out outputs takes seconds.
-_EXACT_ROWS = 3000
+#: Up to this many rows a factorisation for the leave-one-out outputs takes seconds.
+EXACT_ROWS = 3000
 # Random vectors for the trace of A⁻¹, whose relative standard error is √(2/(probes · tr A⁻¹)) at
 # most: 2 % where the trace is a third of 3000 rows. Sweeps need not be more exact than that: they
 # end at this relative error, or after this many.
@@ -228,7 +228,7 @@ class InexactEvaluation(SquareEvaluation):
 
     @property
     def factorized(self) -> bool:
-        return len(self._solution) <= _EXACT_ROWS
+        return len(self._solution) <= EXACT_ROWS
 
     def leave_out(
         self, folds: list[Indices], groups: Indices | None, response: Array | None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,13 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from ..display import ValidationDisplay
 from ..estimators.base import KernelEstimator
-from ..estimators.inputs import MatrixSource, groups_of, matched_by_label, rows_that_count
+from ..estimators.inputs import (
+    MatrixSource,
+    checked_groups,
+    groups_of,
+    matched_by_label,
+    rows_that_count,
+)
 from ..estimators.regional import SourceWithShares
 from ..inspection.intervals import Intervals, Mean
 from ..inspection.study import LeftOutAnswers, left_out_answers
@@ -24,7 +30,7 @@ from ..kernels.completion import views_of_kernels
 from ..kernels.views import row_keys
 from ..metrics.classwise import effective_number, in_use
 from ..scale.blocks import comes_in_blocks
-from ..utils.folds import about_repeats
+from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, safe_indexing
 from ..utils.versions import shortened
 
@@ -79,6 +85,9 @@ class Samples:
     complete : bool
         Whether the rows that count are all training rows in their order, so that the held-out
         predictions of the model refer to them.
+    labels : ndarray of shape (n_rows,) or None
+        Labels of the groups of rows: those that were passed, or those of the fit if the rows are
+        its training rows. None if equal rows are the groups.
     """
 
     data: Any
@@ -87,6 +96,7 @@ class Samples:
     weighted: bool
     new: np.ndarray | None
     complete: bool
+    labels: np.ndarray | None = None
 
     @classmethod
     def read(
@@ -95,16 +105,17 @@ class Samples:
         X: Any,
         y: ArrayLike | None,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         *,
         new: bool | None = None,
     ) -> Samples:
-        """Validate X, y and weights; detect new rows if `new` is None."""
+        """Validate X, y, weights and groups; detect new rows if `new` is None."""
         if comes_in_blocks(X):
             raise ValueError(
                 "report needs X in memory: pass a sample of the rows, or call report(estimator)."
             )
         original = X
-        X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
+        X, y, sample_weight, groups = matched_by_label(estimator, X, y, sample_weight, groups)
         data = training_source(estimator).read(estimator, X)
         n_rows = int(num_samples(data))
         targets = None if y is None else _dense(y)
@@ -126,7 +137,44 @@ class Samples:
             unseen, complete = _unseen_rows(estimator, original, data, weights > 0.0)
         if unseen is not None:
             unseen &= weights > 0.0
-        return cls(data, targets, weights, sample_weight is not None, unseen, complete)
+        labels = None if groups is None else checked_groups(groups, n_rows)
+        samples = cls(data, targets, weights, sample_weight is not None, unseen, complete, labels)
+        return samples if new or not complete else samples._in_groups_of_fit(estimator)
+
+    def _in_groups_of_fit(self, estimator: KernelEstimator) -> Samples:
+        """Return training samples with the groups of the fit; raise if others were passed."""
+        fitted = getattr(estimator, "groups_", None)
+        rows = getattr(estimator, "left_out_rows_", np.flatnonzero(self.weights))
+        name = type(estimator).__name__
+        if self.labels is None:
+            if fitted is None or len(fitted) != len(rows):
+                return self
+            if len(rows) < np.count_nonzero(self.weights):
+                raise ValueError(
+                    f"{name} was fitted with groups and keeps those of a sample of the rows: pass "
+                    "the groups of all rows, report(model, X, y, groups=groups)."
+                )
+            # Rows that do not count are groups of their own.
+            labels = len(rows) + np.arange(len(self))
+            labels[rows] = fitted
+            return replace(self, labels=labels)
+        passed = self.labels[rows[rows < len(self)]]
+        if _left_out(estimator) is None or _same_groups(fitted, passed):
+            return self
+        was = "without groups" if fitted is None else "with other groups"
+        raise ValueError(
+            f"{name} was fitted {was}, and its held-out predictions may divide these: fit it with "
+            "the same ones, fit(X, y, groups=groups)."
+        )
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """Numbers of the groups of rows that are not independent, (n_rows,)."""
+        return groups_of(self.data) if self.labels is None else group_numbers(self.labels)
+
+    def about_groups(self, rows: np.ndarray) -> str:
+        """Describe which of some rows are kept together; empty if all are independent."""
+        return about_groups(self.groups[rows], given=self.labels is not None)
 
     def __len__(self) -> int:
         return int(num_samples(self.data))
@@ -136,6 +184,15 @@ class Samples:
         if isinstance(self.data, KernelStack):
             return self.data[rows]
         return safe_indexing(self.data, rows)
+
+
+def _same_groups(first: np.ndarray | None, second: np.ndarray) -> bool:
+    """Return whether two labellings of rows have the same groups."""
+    if first is None or len(first) != len(second):
+        return False
+    one, other = group_numbers(first), group_numbers(second)
+    n_pairs = len(np.unique(np.column_stack([one, other]), axis=0))
+    return len(np.unique(one)) == len(np.unique(other)) == n_pairs
 
 
 def training_source(estimator: KernelEstimator) -> Any:
@@ -516,7 +573,7 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
             "of the model are those of all training samples in their order, without rows of "
             "weight zero. Pass X, y and sample_weight as in training, or new samples."
         )
-    known, groups = left_out.known, groups_of(samples.data)[rows]
+    known, groups = left_out.known, samples.groups[rows]
     n_splits = getattr(estimator, "n_splits_", 1)
     if hasattr(estimator, "estimators_"):
         n_splits = estimator.estimators_[0].n_splits_
@@ -528,8 +585,8 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
         how += ", each left out in closed form"
         if hasattr(estimator, "cv_results_"):
             how += ", the parameters chosen with all of them"
-    if repeats := about_repeats(groups):
-        how += f"; {repeats}"
+    if kept := samples.about_groups(rows):
+        how += f"; {kept}"
     how += _WEIGHTED if samples.weighted else ""
     probabilities = None if left_out.log_proba is None else np.exp(left_out.log_proba)[known]
     predictions = left_out.predictions[known]
@@ -546,10 +603,12 @@ def _about_new(estimator: KernelEstimator, samples: Samples) -> Answers:
     if is_classifier(estimator) and hasattr(estimator, "predict_proba"):
         probabilities = estimator.predict_proba(X)
     how = counted(len(rows), "new sample")
+    weights, groups = samples.weights[rows], samples.groups[rows]
+    if samples.labels is not None:
+        how += f" of {counted(len(np.unique(groups)), 'group')}"
     if seen := int(np.count_nonzero(samples.weights)) - len(rows):
         how += f"; {counted(seen, 'row')} of X equal to training samples left out"
     how += _WEIGHTED if samples.weighted else ""
-    weights, groups = samples.weights[rows], groups_of(samples.data)[rows]
     return Answers(samples.y[rows], estimator.predict(X), probabilities, how, weights, groups)
 
 
@@ -747,7 +806,7 @@ def _of_novelties(estimator: KernelEstimator, samples: Samples) -> dict[str, Any
     rows = np.flatnonzero(samples.new)
     values = estimator.decision_function(samples.rows(rows))
     how = counted(len(rows), "new sample") + (_WEIGHTED if samples.weighted else "")
-    weights, groups = samples.weights[rows], groups_of(samples.data)[rows]
+    weights, groups = samples.weights[rows], samples.groups[rows]
     answers = Answers(values, values, None, how, weights, groups)
     outside = answers.mean((values < 0).astype(float), hit_or_miss=True)
     return {

@@ -256,6 +256,7 @@ def report(
     *,
     importance: bool | str | ViewImportance = "auto",
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     new: bool | None = None,
     path: str | Path | None = None,
 ) -> Report:
@@ -282,6 +283,9 @@ def report(
         Weights of the samples in all scores. Of a model that was fitted with sample weights, pass
         them together with X and y: then the scores are those of the model, such as
         ``left_out_score_``. Samples of weight zero do not count.
+    groups : array-like of shape (n_samples,), optional
+        Labels of the groups of samples, such as the patients of several samples each, which are
+        not independent in intervals. Those of training samples are known from the fit.
     new : bool, optional
         Whether X are new samples. By default, rows are compared with those that the model keeps.
     path : str or Path, optional
@@ -311,7 +315,7 @@ def report(
     if path is not None:
         _template(), pyplot()  # a missing library is reported before the work is done
     contents = summarize(
-        estimator, X, y, importance=importance, sample_weight=sample_weight, new=new
+        estimator, X, y, importance=importance, sample_weight=sample_weight, groups=groups, new=new
     )
     page = Report(contents)
     if path is not None:

@@ -30,12 +30,12 @@ from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.base import KernelEstimator
-from ..estimators.inputs import groups_of
+from ..estimators.inputs import matched_by_label
 from ..inspection import ViewImportance, view_importance
 from ..inspection.study import checked_learner, searches
 from ..kernels import KernelStack, Views
 from ..kernels.tables import is_frame
-from ..utils.folds import about_repeats
+from ..utils.folds import about_groups
 from ..utils.sklearn import num_samples
 from ..utils.versions import versions
 from .findings import (
@@ -94,7 +94,10 @@ def data_checks(estimator: KernelEstimator, samples: Samples | None) -> dict[str
         for name, table in tables.items():
             checks += _of_table(name, table)
         keys = row_keys(data)
-        meaning = "one sample" if about_repeats(groups_of(data)) else "different samples"
+        if samples.labels is not None:
+            meaning = "one sample within a group only"
+        else:
+            meaning = "one sample" if about_groups(samples.groups) else "different samples"
         checks.append(
             _checked(
                 "Equal rows",
@@ -291,11 +294,12 @@ def summarize(
     *,
     importance: bool | str | ViewImportance = "auto",
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     new: bool | None = None,
 ) -> dict[str, Any]:
     """Return the contents of a report; parameters as for :func:`~manykernels.report.report`."""
-    _check(estimator, X, y, sample_weight, importance)
-    samples = None if X is None else Samples.read(estimator, X, y, sample_weight, new=new)
+    _check(estimator, X, y, sample_weight, groups, importance)
+    samples = None if X is None else Samples.read(estimator, X, y, sample_weight, groups, new=new)
     remarks: list[str] = []
     sections = {
         "learnt": weights_of(estimator),
@@ -337,6 +341,7 @@ def _check(
     X: Any,
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
     importance: Any,
 ) -> None:
     if not isinstance(estimator, KernelEstimator):
@@ -345,8 +350,9 @@ def _check(
     check_is_fitted(estimator)
     if X is None and y is not None:
         raise ValueError("report got y without X: pass both, or neither.")
-    if X is None and sample_weight is not None:
-        raise ValueError("report got sample_weight without X: pass both, or neither.")
+    for name, given in (("sample_weight", sample_weight), ("groups", groups)):
+        if X is None and given is not None:
+            raise ValueError(f"report got {name} without X: pass both, or neither.")
     if not isinstance(importance, bool | ViewImportance) and importance != "auto":
         raise ValueError(
             'importance must be True, False, "auto" or the result of view_importance; got '
@@ -380,19 +386,31 @@ def _importance(
     if importance is False or samples is None or y is None:
         return None
     if importance is True:
-        return _of_importance(view_importance(estimator, X, y, sample_weight=sample_weight))
+        return _of_importance(_computed(estimator, X, y, sample_weight, samples))
     reason = _reason_to_skip(estimator, samples)
     if reason is None:
         try:
-            return _of_importance(
-                view_importance(
-                    estimator, X, y, sample_weight=sample_weight, n_resamples=_FEW_RESAMPLES
-                )
-            )
+            result = _computed(estimator, X, y, sample_weight, samples, n_resamples=_FEW_RESAMPLES)
+            return _of_importance(result)
         except ValueError as error:
             reason = str(error)
     remarks.append(f"The importance of the views was not computed. {reason}")
     return None
+
+
+def _computed(
+    estimator: KernelEstimator,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    samples: Samples,
+    **options: Any,
+) -> ViewImportance:
+    """Compute the importance of the views, with the groups of the samples."""
+    # The groups are in the order of the rows that were matched.
+    X, y, sample_weight, _ = matched_by_label(estimator, X, y, sample_weight)
+    options |= {"sample_weight": sample_weight, "groups": samples.labels}
+    return view_importance(estimator, X, y, **options)
 
 
 def _reason_to_skip(estimator: KernelEstimator, samples: Samples) -> str | None:

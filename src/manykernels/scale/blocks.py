@@ -145,6 +145,9 @@ class DaskRows(RowBlocks):
             self.n_rows = sum(self._lengths)
         return self._lengths
 
+    def count(self) -> int:
+        return sum(self.lengths())
+
     def _chunks(self) -> list[Chunk]:
         """Delayed tables, targets and weights of every chunk."""
         views = {name: self._parts(table, f"view {name!r}") for name, table in self._views.items()}
@@ -401,6 +404,18 @@ def _in_order(values: Any, name: str, first: str, index: Any) -> Any:
             f"together. {_WAYS_TO_MATCH}"
         )
     return values.loc[index]
+
+
+def values_of_rows(X: Table, values: Any, name: str) -> Any:
+    """Return values of all rows of a Dask collection, computed, in the order of the rows.
+
+    A Series beside a data frame is matched by its index, as targets are.
+    """
+    values = computed(values) if is_dask(values) else values
+    frame = next((table for table in _named(X).values() if _is_dask_frame(table)), None)
+    if frame is None or row_labels(values) is None:
+        return values
+    return _in_order(values, name, "X", computed(frame.index))
 
 
 def _is_counted(index: Any) -> bool:

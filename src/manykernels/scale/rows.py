@@ -475,6 +475,11 @@ class RowBlocks(ABC):
             refuse_no_rows()
         return np.concatenate(parts)
 
+    def count(self) -> int:
+        """Return the number of rows, counting them if it is unknown."""
+        assert self.n_rows is not None
+        return self.n_rows
+
     def take(self, rows: np.ndarray) -> Table:
         """Return X of some rows, by their numbers; only with `random_access`."""
         raise NotImplementedError(f"{type(self).__name__} has no random access.")
@@ -577,5 +582,5 @@ class ViewsRows(TableRows):
 
     @classmethod
     def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
-        views, y, weight = matched_views(X, y, sample_weight, may_lack=reading.may_lack)
+        views, y, weight, _ = matched_views(X, y, sample_weight, may_lack=reading.may_lack)
         return cls(views, y, weight, reading)

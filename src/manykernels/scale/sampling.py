@@ -13,6 +13,7 @@ for every block size and every chunking. Folds, drawn by other keys, have the sa
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from operator import add
@@ -84,6 +85,12 @@ def _state(seed: int, purpose: int) -> np.uint64:
 
 
 # -- rows that belong together ------------------------------------------------------------------
+
+
+def first_rows(groups: np.ndarray) -> np.ndarray:
+    """Return the number of the first row of each row's group, (n_rows,)."""
+    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+    return first[group]
 
 
 def units_of(blocks: RowBlocks) -> np.ndarray:
@@ -321,6 +328,8 @@ class Reservoir:
         have more than `size` rows; targets are class labels. If None, targets are numbers.
     units : ndarray of int, optional
         Group of every row; rows of one group are drawn together, see :func:`units_of`.
+    whole : bool, default=False
+        Whether groups are drawn whole, so that the sample may have more than `size` rows.
 
     Examples
     --------
@@ -339,10 +348,15 @@ class Reservoir:
         seed: int,
         per_class: int | None = None,
         units: np.ndarray | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
         if size < 1:
             raise ValueError(f"size must be at least 1, got {size}.")
         self.size, self.seed, self.per_class, self.units = size, seed, per_class, units
+        self.whole = whole
+        # Rows that are drawn whatever their keys are; None if keys decide.
+        self._chosen: np.ndarray | None = None
 
     def draw(self, blocks: RowBlocks) -> tuple[Sample, Census]:
         """Return the sample and the census of all rows.
@@ -351,6 +365,12 @@ class Reservoir:
         """
         source = blocks.bare() if blocks.random_access else blocks
         drawn = source.reduce(self.accumulate, self.merge)
+        if self.whole and self.units is not None:
+            rows = np.flatnonzero(np.isin(self.units, self.units[drawn.rows]))
+            if len(rows) > len(drawn.rows):
+                again = copy(self)
+                again._chosen = rows
+                drawn = source.reduce(again.accumulate, again.merge)
         if len(drawn.rows) == 0:
             raise ValueError("sample_weight is zero for all rows: give some row a weight above 0.")
         sample = self.sample(drawn)
@@ -407,6 +427,10 @@ class Reservoir:
 
     def _pruned(self, drawn: Drawn) -> Drawn:
         """Keep the rows with the smallest keys, overall or within their class, in order."""
+        if self._chosen is not None:
+            inside = np.isin(drawn.rows, self._chosen)
+            chosen = np.flatnonzero(inside)
+            return drawn.kept(chosen[np.argsort(drawn.rows[chosen])])
         # Rows of one group have the same key and are taken in order.
         by_key = np.lexsort((drawn.rows, drawn.keys))
         kept = np.zeros(len(by_key), dtype=bool)

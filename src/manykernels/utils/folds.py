@@ -1,21 +1,24 @@
-"""Groups of equal rows, folds that keep groups together, and scores of known predictions.
+"""Groups of rows, folds that keep groups together, and scores of known predictions.
 
-If there are a few equal rows of each kind in X, they are treated as repeated measurements of one
-sample; a model that was trained on one of them has seen the others. If many rows are equal, as for
-a column of categories or doses, they are treated as different samples, and new samples will be
-equal to them too. :func:`groups_to_keep` makes this distinction for all evaluations on left-out
-samples: folds, left-out predictions, importance and reports.
+Groups may be given, such as the patients of several samples each. Otherwise, if there are a few
+equal rows of each kind in X, they are treated as repeated measurements of one sample; a model that
+was trained on one of them has seen the others. If many rows are equal, as for a column of
+categories or doses, they are treated as different samples, and new samples will be equal to them
+too. :func:`groups_to_keep` makes this distinction for all evaluations on left-out samples: folds,
+left-out predictions, importance and reports.
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
+import warnings
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.model_selection import check_cv
 
 #: Largest number of equal rows that count as repeats of one sample, and the same as a share of all
 #: rows. With 50 or more equally frequent values of a column, each value forms a group; with fewer,
@@ -46,13 +49,33 @@ def groups_to_keep(groups: np.ndarray) -> np.ndarray:
     return groups
 
 
-def about_repeats(groups: np.ndarray) -> str:
-    """Describe the rows that are kept together; empty if all groups are single rows."""
-    repeats = len(groups) - len(np.unique(groups))
+def group_numbers(labels: np.ndarray) -> np.ndarray:
+    """Return the numbers of groups with these labels, in the order of the labels, (n,).
+
+    They do not depend on the order of the rows. If every row is a group, they are those of the
+    rows.
+    """
+    try:
+        unique, numbers = np.unique(labels, return_inverse=True)
+    except TypeError:  # labels of several kinds cannot be compared
+        texts = [f"{type(label).__name__} {label!r}" for label in labels.tolist()]
+        unique, numbers = np.unique(texts, return_inverse=True)
+    return np.arange(len(labels)) if len(unique) == len(labels) else numbers
+
+
+def about_groups(groups: np.ndarray, *, given: bool = False) -> str:
+    """Describe the rows that are kept together; empty if all groups are single rows.
+
+    Groups are `given`, or are those of equal rows.
+    """
+    n_rows, n_groups = len(groups), len(np.unique(groups))
+    repeats = n_rows - n_groups
     if repeats == 0:
         return ""
+    if given:
+        return f"{n_rows} rows of {n_groups} groups were kept together"
     verb = "repeats others and was" if repeats == 1 else "repeat others and were"
-    return f"{repeats} of {len(groups)} rows {verb} kept together"
+    return f"{repeats} of {n_rows} rows {verb} kept together"
 
 
 def equal_kernel_rows(stack: Any) -> np.ndarray:
@@ -114,7 +137,8 @@ def stratified_folds(
     """Divide rows into up to `n_folds` stratified folds of whole groups, as even as possible.
 
     Groups are shuffled with a fixed seed and assigned from the largest to the smallest, each to
-    the fold with the fewest rows of its (most frequent) class; ties go to the smallest fold.
+    the fold with the fewest rows of its class, or of its classes together; ties go to the smallest
+    fold.
     With sample weights, the size of a group is its total weight, so that a row of weight two
     counts as two equal rows. A class that would be in one fold only is in none: it is needed for
     training.
@@ -140,8 +164,10 @@ def stratified_folds(
     least = total.min()
     alike = (total[order] == least) & (sizes[order, main_class[order]] == least)
     n_alike = len(order) if alike.all() else int(np.argmin(alike[::-1]))
+    # Shares of each class: the sum of their squares over folds grows least.
+    shares = sizes / np.maximum(sizes.sum(axis=0), 1.0) ** 2
     for group in order[: n_groups - n_alike]:
-        fold = np.lexsort((loads.sum(axis=1), loads[:, main_class[group]]))[0]
+        fold = np.lexsort((loads.sum(axis=1), loads @ shares[group]))[0]
         fold_of_group[group] = fold
         loads[fold] += sizes[group]
     rest = order[n_groups - n_alike :]
@@ -156,6 +182,66 @@ def stratified_folds(
         if members.any() and np.ptp(fold_of_row[members]) == 0:
             fold_of_row[np.isin(groups, groups[members])] = -1
     return [fold for k in range(n_folds) if len(fold := np.flatnonzero(fold_of_row == k))]
+
+
+def splits_of_rows(
+    cv: Any, y: np.ndarray, groups: np.ndarray | None, *, classifier: bool
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the training and test rows of a splitter, or of an iterable of splits.
+
+    `groups` are labels of the groups of rows, which no split may divide; None if there are none.
+    """
+    splitter, X = check_cv(cv, y, classifier=classifier), np.zeros((len(y), 1))
+    name = f"cv={type(splitter).__name__}(...)" if hasattr(cv, "split") else "cv"
+    try:
+        with warnings.catch_warnings():
+            # Whether such a splitter divides groups is seen from its splits.
+            warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+            pairs = list(splitter.split(X, y, *([] if groups is None else [groups])))
+    except (TypeError, ValueError) as error:
+        if "unpack" in str(error):
+            raise ValueError("cv must contain pairs (train, test) of row indices.") from error
+        if groups is not None or "'groups' parameter" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} divides rows by groups, and there are none: pass groups, the label of a "
+            "group for every row."
+        ) from error
+    splits = []
+    for k, (train, test) in enumerate(pairs):
+        train, test = _rows_of_part(train, len(y), k), _rows_of_part(test, len(y), k)
+        if groups is not None:
+            numbers = group_numbers(groups)
+            divided = np.flatnonzero(np.isin(numbers[test], numbers[train]))
+            if len(divided):
+                raise ValueError(
+                    f"{name} divides group {groups[test].tolist()[divided[0]]!r}: split {k} has "
+                    "rows of it in training and test. Pass a number of folds, a splitter of "
+                    "groups such as GroupKFold(5), or splits that keep groups together."
+                )
+        splits.append((train, test))
+    return splits
+
+
+def _rows_of_part(part: Any, n_rows: int, split: int) -> np.ndarray:
+    """Return the rows of one part of a split, which is made of row numbers or a mask."""
+    try:
+        chosen = np.arange(n_rows)[np.asarray(part, dtype=None if len(part) else int)]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"Split {split} is not made of row numbers or masks of {n_rows} rows: {error}."
+        ) from error
+    if chosen.ndim != 1:
+        raise ValueError(
+            f"Split {split} has rows of shape {chosen.shape}, not a list of numbers or a mask "
+            f"of {n_rows} rows."
+        )
+    return chosen
+
+
+def positions_among(kept: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the positions of rows among those that are `kept`, sorted; others are left out."""
+    return np.searchsorted(kept, rows[np.isin(rows, kept)])
 
 
 def _filling(loads: np.ndarray, totals: np.ndarray, size: float, number: int) -> np.ndarray:

@@ -5,17 +5,24 @@ scikit-learn may move these between releases; then only this file changes.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import get_config
 from sklearn.metrics._scorer import _MultimetricScorer as MultimetricScorer
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._split import GroupsConsumerMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._indexing import _get_column_indices as get_column_indices
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as openmp_n_threads
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils._repr_html.estimator import _VisualBlock as VisualBlock
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
@@ -33,6 +40,7 @@ __all__ = [
     "check_sample_weight",
     "check_y",
     "get_column_indices",
+    "groups_for",
     "num_samples",
     "openmp_n_threads",
     "safe_indexing",
@@ -43,6 +51,28 @@ __all__ = [
 def sample_weights(sample_weight: ArrayLike | None, X: object) -> np.ndarray:
     """Return sample weights of the rows of `X` as float64, by default ones; none is negative."""
     return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+# -- Groups of samples as an argument of ``fit`` --------------------------------------------------
+
+
+def groups_for(estimator: Any, groups: np.ndarray | None) -> dict[str, Any]:
+    """Return the arguments by which ``estimator.fit`` takes groups; none if it takes no groups."""
+    if groups is None:
+        return {}
+    if "groups" in inspect.signature(estimator.fit).parameters:
+        return {"groups": groups}
+    if get_config()["enable_metadata_routing"]:
+        asks = get_routing_for_object(estimator).consumes("fit", ["groups"])
+        return {"groups": groups} if asks else {}
+    if isinstance(estimator, BaseSearchCV):
+        # Other splitters say that they ignore groups.
+        return {"groups": groups} if isinstance(estimator.cv, GroupsConsumerMixin) else {}
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        step = groups_for(last, groups) if hasattr(last, "fit") else {}
+        return {f"{name}__{argument}": value for argument, value in step.items()}
+    return {}
 
 
 # -- Warnings at the line of the user's code ------------------------------------------------------
