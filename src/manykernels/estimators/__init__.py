@@ -37,13 +37,15 @@ from .localized import (
     LocalizedSVRCV,
 )
 from .ridge import MKRidge, MKRidgeCV
-from .smooth import MKLogistic, MKLogisticCV
+from .smooth import MKGLM, MKGLMCV, MKCox, MKCoxCV, MKLogistic, MKLogisticCV
 from .svm import MKSVC, MKSVR, MKOneClassSVM
 from .svm_cv import MKSVCCV, MKSVRCV
 
 __all__ = [
     "MKFDA",
     "MKFDACV",
+    "MKGLM",
+    "MKGLMCV",
     "MKSVC",
     "MKSVCCV",
     "MKSVR",
@@ -59,6 +61,8 @@ __all__ = [
     "LocalizedSVCCV",
     "LocalizedSVR",
     "LocalizedSVRCV",
+    "MKCox",
+    "MKCoxCV",
     "MKLogistic",
     "MKLogisticCV",
     "MKOneClassSVM",

@@ -29,6 +29,8 @@ from ..discriminant.decision import (
 from ..discriminant.problem import rule_offsets
 from ..gating.descent import HeldOutLosses
 from ..kernels.samples import Samples
+from ..losses.smooth import SmoothFunction, with_best_biases
+from ..metrics.survival import concordance_index
 from ..solvers.path import GridProgress, GridRecord, Position, SolvedPoint, solved_in_all
 from ..utils.folds import (
     Answers,
@@ -165,6 +167,73 @@ class HeldOutValues(HeldOut):
         """Return the squared errors of all samples."""
         squares = (np.concatenate(self.answers(at)) - self.joined("targets")) ** 2
         return HeldOutLosses(squares, squares, self.joined("counts"), self.joined("groups"))
+
+
+def explained_deviance(function: SmoothFunction, outputs: np.ndarray) -> float:
+    """Return D², one minus φ of the outputs relative to φ of the best constant."""
+    null, _ = with_best_biases(function, np.tile(function.initial_biases(), (len(outputs), 1)))
+    least = function.value(null)
+    if not least > 0.0:
+        return float("nan")
+    return 1.0 - function.value(outputs[:, None]) / least
+
+
+class KnownOutputs(KnownValues):
+    """Generalised linear model with known outputs, for scorers; `loss` makes φ of targets."""
+
+    def __init__(self, values: np.ndarray, outputs: np.ndarray, loss: Callable[..., Any]):
+        super().__init__(values)
+        self.outputs = outputs
+        self.loss = loss
+
+    def score(self, X: object, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+        return explained_deviance(self.loss(y, sample_weight=sample_weight), self.outputs)
+
+
+@dataclass(frozen=True)
+class HeldOutMeans(HeldOutValues):
+    """Means predicted for held-out samples; `link` is that of the function made by `loss`."""
+
+    loss: Callable[..., Any]
+    link: str
+
+    def answers(self, at: Position) -> list[np.ndarray]:
+        return [predicted_means(part.outputs[at], self.link) for part in self.parts]
+
+    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
+        outputs = answers if self.link == "identity" else np.log(answers)
+        return KnownOutputs(answers, outputs, self.loss)
+
+
+def predicted_means(outputs: np.ndarray, link: str) -> np.ndarray:
+    """Return predictions from outputs."""
+    return outputs if link == "identity" else np.exp(outputs)
+
+
+class KnownRisks(BaseEstimator):
+    """Survival model with known risks, for scorers; its methods ignore `X`."""
+
+    def __init__(self, risks: np.ndarray):
+        self.risks = risks
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: object, y: object) -> KnownRisks:
+        return self
+
+    def predict(self, X: object) -> np.ndarray:
+        return self.risks
+
+    def score(self, X: object, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+        return concordance_index(y["event"], y["time"], self.risks, sample_weight=sample_weight)
+
+
+class HeldOutRisks(HeldOutValues):
+    """Risks predicted for held-out samples."""
+
+    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
+        return KnownRisks(answers)
 
 
 # -- Decision values, and probabilities from them -------------------------------------------------

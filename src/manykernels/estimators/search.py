@@ -21,6 +21,7 @@ from ..discriminant.decision import N_FOLDS
 from ..kernels.samples import Samples
 from ..kernels.tables import check_numbers
 from ..solvers.path import GridRecord, solved_in_all
+from ..survival import survival_array
 from ..utils.folds import about_groups, positions_among, splits_of_rows
 from ..utils.sklearn import warn_caller
 from .base import FitTask, estimator
@@ -367,6 +368,8 @@ class Splits:
                     "Leave these samples out, or put some of each class into training."
                 )
             return np.searchsorted(classes, y_val)
+        if trained.dtype.names:
+            return survival_array(y_val)
         if y_val.ndim == 0 or y_val.shape[1:] != trained.shape[1:]:
             raise ValueError(
                 f"The values of the validation set have shape {y_val.shape}, those of training "

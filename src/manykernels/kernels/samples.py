@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.recfunctions import repack_fields
 
 from ..utils.folds import effective_size, stratified_folds
 
@@ -20,7 +21,8 @@ class Samples:
         Square for training samples; (n, m) between n test samples and m training samples. None
         where no kernels are needed.
     targets : ndarray of shape (n,) or (n, n_targets)
-        Values to be predicted, or positions in `classes`.
+        Values to be predicted, or positions in `classes`. Survival targets are a structured array
+        with the fields event and time.
     classes : ndarray of shape (c,) or None
         Sorted class labels; None for values.
     weights : ndarray of shape (n,) or None
@@ -49,7 +51,9 @@ class Samples:
 
     @property
     def truth(self) -> np.ndarray:
-        """Targets as passed by the user: class labels or values."""
+        """Targets as passed by the user: class labels, values, or events and times."""
+        if self.targets.dtype.names:
+            return repack_fields(self.targets[["event", "time"]])
         truth: np.ndarray = self.targets if self.classes is None else self.classes[self.targets]
         return truth
 
@@ -70,9 +74,11 @@ class Samples:
         return effective_size(len(self), self.groups, self.counts)
 
     def folds(self, n_folds: int) -> list[np.ndarray]:
-        """Divide the samples into folds of whole groups, stratified by class."""
+        """Divide the samples into folds of whole groups, stratified by class or event."""
         groups = np.arange(len(self)) if self.groups is None else self.groups
         strata = np.zeros(len(self), dtype=np.intp) if self.classes is None else self.targets
+        if self.targets.dtype.names:
+            strata = self.targets["event"].astype(np.intp)
         return stratified_folds(strata, groups, n_folds, self.counts)
 
     def split(self, train: np.ndarray, test: np.ndarray) -> tuple[Samples, Samples]:

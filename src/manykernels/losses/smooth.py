@@ -298,6 +298,8 @@ class SmoothFunction(ABC):
     by_samples : bool
         Whether φ is a sum over samples of functions of their outputs. If it is,
         leave-one-out outputs can be approximated.
+    link : {"identity", "log"}
+        Whether outputs are predictions or the logarithms of predictions.
 
     Examples
     --------
@@ -332,6 +334,7 @@ class SmoothFunction(ABC):
     n_outputs: int = 1
     has_bias: bool = True
     by_samples: bool = True
+    link: str = "identity"
 
     @abstractmethod
     def value(self, outputs: Array, /) -> float:
@@ -531,6 +534,8 @@ class Poisson(SmoothFunction):
     >>> round(Poisson([1, 2, 0]).value(np.zeros((3, 1))), 6)  # 2 log 2 − 1, and 1
     1.386294
     """
+
+    link = "log"
 
     def __init__(
         self,
@@ -768,6 +773,56 @@ _MOST_KNOWN = 500
 _BLOCK_ENTRIES = 2**23
 
 
+def with_best_biases(function: SmoothFunction, outputs: Array) -> tuple[Array, Array]:
+    """Return outputs with biases added that minimise φ, to rounding error, and ∇φ there."""
+    gradient = function.gradient(outputs)
+    if not function.has_bias:
+        return outputs, gradient
+    value = function.value(outputs)
+    if not np.isfinite(value):
+        outputs = outputs - outputs.mean(axis=0) + function.initial_biases()
+        gradient, value = function.gradient(outputs), function.value(outputs)
+    for _ in range(_MOST_STEPS):
+        totals = gradient.sum(axis=0)
+        if np.abs(totals).max() <= EPS * np.abs(gradient).sum():
+            break
+        moved = _bias_step(function, outputs, totals, value)
+        if moved is None:
+            break
+        outputs, gradient, value = moved
+    return outputs, gradient
+
+
+def _bias_step(
+    function: SmoothFunction, outputs: Array, totals: Array, value: float
+) -> tuple[Array, Array, float] | None:
+    """Return outputs with better biases, ∇φ and φ; None if rounding allows none."""
+    curvature = function.curvature(outputs).totals()
+    newton = -linalg.lstsq(curvature, totals, cond=ACCUMULATED)[0]
+    # Where all outputs are far out, φ has a slope and no curvature.
+    spread = 1.0 + float(np.ptp(outputs))
+    steps = [newton, -totals / np.abs(totals).max() * spread]
+    for step in steps:
+        slope = float(totals @ step)
+        if not (np.isfinite(step).all() and slope < 0.0):
+            continue
+        factor = 1.0
+        for _ in range(_MOST_HALVINGS):
+            trial = outputs + factor * step
+            gradient, reached = function.gradient(trial), function.value(trial)
+            # A fall of φ that is lost in rounding errors shows in its slope only.
+            is_visible = -factor * slope > ACCUMULATED * abs(value)
+            if is_visible and reached <= value + _ARMIJO * factor * slope:
+                return trial, gradient, reached
+            closer = np.abs(gradient.sum(axis=0)).max() <= 0.5 * np.abs(totals).max()
+            if closer and reached <= value + ACCUMULATED * abs(value):
+                return trial, gradient, reached
+            if not is_visible:
+                break
+            factor *= 0.5
+    return None
+
+
 class SmoothLoss(WorkspaceLoss):
     """F(β) of a smooth convex function of the outputs.
 
@@ -791,8 +846,8 @@ class SmoothLoss(WorkspaceLoss):
     >>> stack = KernelStack.from_arrays([np.outer(x, x), np.eye(4)])
     >>> loss = SmoothLoss(stack, Logistic(np.sign(x)), reg=1.0)
     >>> point = loss.evaluate(np.array([0.5, 0.5]))
-    >>> round(point.value, 6), point.gains.round(6), point.biases.round(6) + 0.0
-    (1.668783, array([0.927695, 0.127581]), array([0.]))
+    >>> round(point.value, 6), point.gains.round(3), point.biases.round(6) + 0.0
+    (1.668783, array([0.928, 0.128]), array([0.]))
     """
 
     def __init__(
@@ -873,7 +928,8 @@ class SmoothLoss(WorkspaceLoss):
         gains = self._gains(dual, products)
         linear = np.tensordot(weights / self.reg, products, 1)
         start = outputs - linear
-        fitted, _ = self._balanced(linear + start.mean(axis=0) * function.has_bias)
+        start = linear + start.mean(axis=0) * function.has_bias
+        fitted, _ = with_best_biases(function, start)
         biases = (fitted - linear)[0] * function.has_bias
         norm = float(weights @ gains)
         value = function.value(fitted) + norm
@@ -911,7 +967,7 @@ class SmoothLoss(WorkspaceLoss):
             if known is dual or np.array_equal(known, dual):
                 return known, constant
         if not self._known:
-            outputs, _ = self._balanced(self._at_biases())
+            outputs, _ = with_best_biases(self.function, self._at_biases())
             gradient = self.function.gradient(outputs)
             constant = self.function.value(outputs) - float(np.vdot(gradient, outputs))
             self._known.append((-gradient, constant))
@@ -929,56 +985,6 @@ class SmoothLoss(WorkspaceLoss):
 
     def _at_biases(self) -> Array:
         return np.tile(self.function.initial_biases(), (self.shape[0], 1))
-
-    def _balanced(self, outputs: Array) -> tuple[Array, Array]:
-        """Return outputs with biases added that minimise φ, to rounding error, and ∇φ there."""
-        function = self.function
-        gradient = function.gradient(outputs)
-        if not function.has_bias:
-            return outputs, gradient
-        value = function.value(outputs)
-        if not np.isfinite(value):
-            outputs = outputs - outputs.mean(axis=0) + function.initial_biases()
-            gradient, value = function.gradient(outputs), function.value(outputs)
-        for _ in range(_MOST_STEPS):
-            totals = gradient.sum(axis=0)
-            if np.abs(totals).max() <= EPS * np.abs(gradient).sum():
-                break
-            moved = self._bias_step(outputs, totals, value)
-            if moved is None:
-                break
-            outputs, gradient, value = moved
-        return outputs, gradient
-
-    def _bias_step(
-        self, outputs: Array, totals: Array, value: float
-    ) -> tuple[Array, Array, float] | None:
-        """Return outputs with better biases, ∇φ and φ; None if rounding allows none."""
-        function = self.function
-        curvature = function.curvature(outputs).totals()
-        newton = -linalg.lstsq(curvature, totals, cond=ACCUMULATED)[0]
-        # Where all outputs are far out, φ has a slope and no curvature.
-        spread = 1.0 + float(np.ptp(outputs))
-        steps = [newton, -totals / np.abs(totals).max() * spread]
-        for step in steps:
-            slope = float(totals @ step)
-            if not (np.isfinite(step).all() and slope < 0.0):
-                continue
-            factor = 1.0
-            for _ in range(_MOST_HALVINGS):
-                trial = outputs + factor * step
-                gradient, reached = function.gradient(trial), function.value(trial)
-                # A fall of φ that is lost in rounding errors shows in its slope only.
-                is_visible = -factor * slope > ACCUMULATED * abs(value)
-                if is_visible and reached <= value + _ARMIJO * factor * slope:
-                    return trial, gradient, reached
-                closer = np.abs(gradient.sum(axis=0)).max() <= 0.5 * np.abs(totals).max()
-                if closer and reached <= value + ACCUMULATED * abs(value):
-                    return trial, gradient, reached
-                if not is_visible:
-                    break
-                factor *= 0.5
-        return None
 
     def _solve(self) -> Array:
         """Return outputs f, biases included, that solve the inner problem at Q."""
@@ -1002,7 +1008,7 @@ class SmoothLoss(WorkspaceLoss):
 
     def _start(self, kernel: Array) -> _InnerState:
         """Return the better of the last solution and v = 0."""
-        outputs, _ = self._balanced(self._at_biases())
+        outputs, _ = with_best_biases(self.function, self._at_biases())
         zero = _InnerState(self, kernel, np.zeros(self.shape), outputs, np.zeros(self.shape))
         if not self._last:
             return zero
@@ -1012,8 +1018,8 @@ class SmoothLoss(WorkspaceLoss):
             moved = products + outputs.mean(axis=0) * self.function.has_bias
             if not np.isfinite(self.function.value(moved)):
                 return zero
-            balanced, _ = self._balanced(moved)
-        last = _InnerState(self, kernel, v, balanced, products)
+            moved, _ = with_best_biases(self.function, moved)
+        last = _InnerState(self, kernel, v, moved, products)
         return last if last.value < zero.value else zero
 
     def _last_steps(self, outputs: Array, kernel: Array, inverse: InverseSum | None) -> Array:
@@ -1022,7 +1028,7 @@ class SmoothLoss(WorkspaceLoss):
         One more is taken if the last E of the steps in v is good enough for it, as it costs
         little.
         """
-        outputs, gradient = self._balanced(outputs)
+        outputs, gradient = with_best_biases(self.function, outputs)
         slack, value, residual = self._slack(outputs, gradient, kernel)
         for number in range(_MOST_LAST_STEPS):
             is_done = slack <= 0.1 * self.inner_tol * abs(value)
@@ -1032,7 +1038,7 @@ class SmoothLoss(WorkspaceLoss):
             if inverse is None:
                 inverse = self.function.curvature(outputs).inverse_sum(kernel)
             step = _step_in_outputs(kernel, inverse, residual, self.function.has_bias)
-            trial, gradient = self._balanced(outputs + step)
+            trial, gradient = with_best_biases(self.function, outputs + step)
             reached, new_value, new_residual = self._slack(trial, gradient, kernel)
             # E of other outputs may be too far off, a new one is only once.
             inverse = None
@@ -1053,7 +1059,7 @@ class SmoothLoss(WorkspaceLoss):
             fitted = linear + (outputs - linear).mean(axis=0) * function.has_bias
             if not np.isfinite(function.value(fitted)):
                 return np.inf, np.inf, fitted - outputs
-            fitted, slopes = self._balanced(fitted)
+            fitted, slopes = with_best_biases(self.function, fitted)
             residual = fitted - outputs
             slack = float(np.vdot(slopes - gradient, residual))
         value = function.value(fitted) - 0.5 * float(np.vdot(gradient, linear))
