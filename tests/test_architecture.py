@@ -16,11 +16,11 @@ ORDER = [
     *[
         "utils",
         "survival",
-        "metrics",
         "domains",
         "smo",
         "losses",
         "solvers",
+        "metrics",
         "kernels",
         "discriminant",
         "denoising",

@@ -363,6 +363,18 @@ def veterans():
     return (X - X.mean()) / X.std(), y
 
 
+def _log_likelihood(event, time, risk):
+    """Logarithm of Efron's partial likelihood, by its definition."""
+    total = 0.0
+    for moment in np.unique(time[event]):
+        tied = event & (time == moment)
+        total += risk[tied].sum()
+        for term in range(tied.sum()):
+            share = term / tied.sum()
+            total -= np.log(np.exp(risk[time >= moment]).sum() - share * np.exp(risk[tied]).sum())
+    return total
+
+
 @pytest.mark.parametrize("name", SURVIVAL_SCORERS)
 def test_scorers_in_cross_validation(name, veterans):
     X, y = veterans
@@ -381,6 +393,13 @@ def test_scorers_in_cross_validation(name, veterans):
             survival = np.array([curve(times) for curve in curves])
             expected = -integrated_brier_score(event, time, survival, times)
             assert -0.25 < expected < -0.05
+        elif name == "partial_likelihood":
+            deviances = [-_log_likelihood(event, time, f) for f in (risk, np.zeros(len(test)))]
+            # Both less that of a model that knows the order, Σ log(d − l) for d tied events.
+            _, ties = np.unique(time[event], return_counts=True)
+            least = sum(np.sum(np.log(d - np.arange(d))) for d in ties)
+            expected = 1.0 - (deviances[0] - least) / (deviances[1] - least)
+            assert -0.2 < expected < 0.3
         else:
             expected = globals()[name](event, time, risk)
             assert 0.6 < expected < 0.9

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..discriminant.decision import N_FOLDS
 from ..kernels.samples import Samples
 from ..kernels.tables import check_numbers
+from ..metrics import SCORERS
 from ..solvers.path import GridRecord, solved_in_all
 from ..survival import survival_array
 from ..utils.folds import about_groups, positions_among, splits_of_rows
@@ -678,6 +679,15 @@ class Search:
         return choice, attributes
 
 
+def scorer_for(estimator: Any) -> Callable[..., float]:
+    """Return the scorer of the parameter `scoring`, by a name of scikit-learn's or of ours."""
+    scoring = estimator.scoring
+    if isinstance(scoring, str):
+        scoring = SCORERS.get(scoring, scoring)
+    scorer: Callable[..., float] = check_scoring(estimator, scoring=scoring)
+    return scorer
+
+
 def chosen_by(
     estimator: Any,
     grid: Grid,
@@ -689,7 +699,7 @@ def chosen_by(
 
     ``tested[k]`` are the rows of `samples` that split k tests; None for a validation set.
     """
-    scorer = check_scoring(estimator, scoring=estimator.scoring)
+    scorer = scorer_for(estimator)
     choice = Choice.of(estimator, grid, held_out, scorer)
     left_out = held_out.left_out(choice.position, choice.positions, tested, samples, scorer)
     return choice, {

@@ -613,8 +613,11 @@ class MKCoxCV(SurvivalEstimator):
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
         A number of folds, by default five: shuffled with a fixed seed, with events in equal
         parts. Rows that repeat others stay together. A pair is a validation set.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is Harrell's concordance index.
+    scoring : str, callable or None, default="partial_likelihood"
+        A name in :data:`manykernels.metrics.SCORERS`, or as in
+        :class:`~sklearn.model_selection.GridSearchCV`; None is Harrell's concordance index. The
+        default is the share of the deviance of held-out samples that is explained, which is less
+        noisy than a concordance index and chose better models on eight data sets.
 
     Attributes
     ----------
@@ -634,12 +637,13 @@ class MKCoxCV(SurvivalEstimator):
     >>> X = rng.standard_normal((150, 3))
     >>> time = rng.exponential(np.exp(-X[:, 0]))
     >>> model = MKCoxCV(ps=[1, 2], regs=[1, 10, 100]).fit(X, (np.ones(150, bool), time))
-    >>> bool(model.left_out_score_ > 0.65)
+    >>> bool(model.left_out_score_ > 0.05)
     True
     """
 
     ps: Any = None
     regs: Any = None
+    scoring: Any = "partial_likelihood"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],

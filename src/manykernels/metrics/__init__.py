@@ -32,7 +32,8 @@ from .survival import (
 
 #: Scorers by the names of the measures: ``GridSearchCV(model, grid, scoring=SCORERS[name])``. Of
 #: classifiers: "mean_class_accuracy", "mean_class_mcc", "mean_average_precision". Of survival
-#: models: "concordance_index", "concordance_index_ipcw", "neg_integrated_brier_score".
+#: models: "concordance_index", "concordance_index_ipcw", "neg_integrated_brier_score",
+#: "partial_likelihood". Estimators with CV in their names take these names as `scoring`.
 SCORERS = {**CLASS_SCORERS, **SURVIVAL_SCORERS}
 
 __all__ = [

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from ..losses.smooth import Cox
 from ..survival.curves import check_confidence, kaplan_meier
 from ..survival.targets import check_risk, check_survival, survival_target
 from ..utils.numerics import ACCUMULATED
@@ -581,9 +582,26 @@ def neg_integrated_brier_score_scorer(
     return -integrated_brier_score(event, time, survival, times, sample_weight=sample_weight)
 
 
+@storable
+def partial_likelihood_scorer(
+    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the share of the deviance of Cox's partial likelihood that is explained.
+
+    One is the best score, zero that of equal risks; it is negative if the risks are wrong, or in
+    the right order, but too extreme. Parameters as in :func:`concordance_index_scorer`.
+    """
+    event, time, _ = survival_target(y)
+    function = Cox(time, event, sample_weight=sample_weight)
+    risk = np.asarray(estimator.predict(X), dtype=np.float64)[:, None]
+    null = function.value(np.zeros_like(risk))
+    return 1.0 - function.value(risk) / null if null > 0.0 else float("nan")
+
+
 #: Scorers of survival models by name.
 SURVIVAL_SCORERS: dict[str, Callable[..., float]] = {
     "concordance_index": concordance_index_scorer,
     "concordance_index_ipcw": concordance_index_ipcw_scorer,
     "neg_integrated_brier_score": neg_integrated_brier_score_scorer,
+    "partial_likelihood": partial_likelihood_scorer,
 }
