@@ -16,6 +16,8 @@ from manykernels.datasets.fetching import SOURCES, VARIABLE
 _UCI = "UCI Machine Learning Repository"
 _IN_LIBRARY = ("sonar", "ionosphere", "satimage", "mfeat", "pendigits", "concrete")
 
+TCGA_COHORTS = ("blca", "brca", "gbmlgg", "luad", "ucec")
+
 # name: (public source, files)
 _SOURCES = {
     **{
@@ -63,6 +65,18 @@ _SOURCES = {
                 *("ER", "Golgi", "chloroplast", "cytoplasmic", "extracellular", "lysosomal"),
                 *("mitochondrial", "nuclear", "peroxisomal", "plasma_membrane", "vacuolar"),
             )
+        ],
+    ),
+    "tcga_survival": (
+        "Five TCGA cohorts with the folds of R. J. Chen et al.,\n"
+        "  https://github.com/mahmoodlab/PORPOISE (datasets_csv, splits)",
+        [
+            *(f"tcga_survival/tcga_{cohort}_all_clean.csv.zip" for cohort in TCGA_COHORTS),
+            *(
+                f"tcga_survival/splits/{cohort}/splits_{k}.csv"
+                for cohort in TCGA_COHORTS
+                for k in range(5)
+            ),
         ],
     ),
     "mcycle": (
@@ -183,6 +197,51 @@ def olivetti():
     (path,) = _files("olivetti")
     faces = io.loadmat(path)["faces"].astype(float)
     return faces.T.reshape(400, 64, 64).transpose(0, 2, 1), np.repeat(np.arange(40), 10)
+
+
+def tcga_survival(cohort):
+    """Patients with a tumour of one kind: expression, copy numbers, mutations, age and sex.
+
+    Parameters
+    ----------
+    cohort : {"blca", "brca", "gbmlgg", "luad", "ucec"}
+
+    Returns
+    -------
+    views : dict of str to DataFrame
+        rnaseq, cnv, mut (where there are some) and clinic, by patient.
+    y : DataFrame
+        The columns event (whether the patient died) and time (months).
+    folds : list of (list of str, list of str)
+        Patients of the training and the test part, as the authors drew them.
+    """
+    import pandas as pd
+
+    paths = {
+        path.name if "splits" not in str(path) else str(path): path
+        for path in _files("tcga_survival")
+    }
+    table = pd.read_csv(paths[f"tcga_{cohort}_all_clean.csv.zip"], low_memory=False)
+    table = table.drop_duplicates("case_id").set_index("case_id")
+    views = {
+        kind: table[[name for name in table.columns if name.endswith(f"_{kind}")]].astype(float)
+        for kind in ("rnaseq", "cnv", "mut")
+    }
+    views = {kind: view for kind, view in views.items() if view.shape[1]}
+    views["clinic"] = table[["age", "is_female"]].astype(float)
+    y = pd.DataFrame({"event": table["censorship"] == 0, "time": table["survival_months"]})
+    folds = []
+    for k in range(5):
+        fold = pd.read_csv(
+            next(path for name, path in paths.items() if name.endswith(f"{cohort}/splits_{k}.csv"))
+        )
+        folds.append(
+            tuple(
+                [patient for patient in fold[part].dropna() if patient in table.index]
+                for part in ("train", "val")
+            )
+        )
+    return views, y, folds
 
 
 def flower17():
