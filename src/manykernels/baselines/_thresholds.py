@@ -1,7 +1,5 @@
 """Optimal threshold of a sum of hinge functions."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..utils.numerics import ACCUMULATED

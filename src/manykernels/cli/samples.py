@@ -1,7 +1,5 @@
 """Samples from several files, their target, and the estimator for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path

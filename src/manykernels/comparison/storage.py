@@ -8,8 +8,6 @@ contents have different fingerprints. Objects of other types are decomposed as b
 A function is identified by its code, its defaults and its closure; a class by its name.
 """
 
-from __future__ import annotations
-
 import copyreg
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Sums and products of kernels, kernels of views, and kernels after transformers."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The transforms of this module do not copy the values of a stack, except Spherical after centring.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from copy import copy
 from numbers import Real

@@ -17,8 +17,6 @@
 Parts that do not apply are absent.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from typing import Any

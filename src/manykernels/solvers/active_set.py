@@ -18,8 +18,6 @@ a sweep to add the kernels up. The first W is a sample of them instead, and as a
 than a round, rounds have more kernels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

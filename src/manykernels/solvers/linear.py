@@ -6,8 +6,6 @@ Cutting planes add rows, column generation adds columns. A simplex basis then st
 feasible, so that few steps are needed after each addition.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any

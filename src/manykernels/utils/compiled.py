@@ -1,7 +1,5 @@
 """Functions compiled by numba, with a cache on disk if one can be written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar

@@ -3,8 +3,6 @@
 scikit-learn may move these between releases; then only this file changes.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 
