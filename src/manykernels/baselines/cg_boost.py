@@ -21,11 +21,11 @@ from ..kernels import KernelStack
 from ..losses.base import Certificate
 from ..losses.svm import hinge_problem
 from ..solvers.base import Progress
-from ..solvers.linear import LinearProgram
+from ..solvers.programs import LinearProgram
 from ..utils.numerics import EPS
 from ..utils.sklearn import Interval, warn_caller
 from ..utils.storable import storable
-from ._thresholds import best_threshold
+from .lp_beta import best_threshold
 from .machine import KernelMixture, MixtureAttributes
 
 # -- Column generation: the machine of smallest 1-norm of all columns of all kernels --------------

@@ -31,12 +31,11 @@ from ..kernels.samples import Samples
 from ..kernels.transforms import Chain
 from ..losses.base import Certificate
 from ..losses.svm import one_class_problem
-from ..solvers.linear import LinearProgram
 from ..solvers.path import solved_in_all
-from ..utils.numerics import ROUNDING
+from ..solvers.programs import LinearProgram
+from ..utils.numerics import ACCUMULATED, ROUNDING
 from ..utils.sklearn import Interval, warn_caller
 from ..utils.storable import storable
-from ._thresholds import best_threshold
 from .machine import KernelMixture, MixtureAttributes
 
 # -------------------------------------------------------------------------------------------------
@@ -522,3 +521,19 @@ class LPB(KernelClassifier):
         held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
         mixture = held_out.mixture(shared=False)
         return self._keep(held_out.task, held_out.refitted(mixture, rows, kernels))
+
+
+def best_threshold(points: np.ndarray, weights: np.ndarray, total: float) -> float:
+    """Return the minimiser b of ``Σ_i w_i max(0, b − t_i) − total · b``.
+
+    It is a quantile of the points t: the slope at b is the weight of the points below b minus
+    `total`, which is positive and at most the sum of the weights. If the minimisers are an
+    interval between two points, its midpoint is returned; if it is unbounded, its lower end.
+    """
+    order = np.argsort(points)
+    below = np.cumsum(weights[order])
+    allowed = ACCUMULATED * below[-1]
+    first, last = np.searchsorted(below, [total - allowed, total + allowed])
+    first = min(int(first), len(points) - 1)
+    last = int(last) if last < len(points) else first
+    return 0.5 * float(points[order[first]] + points[order[last]])

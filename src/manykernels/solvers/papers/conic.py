@@ -52,7 +52,7 @@ from ..base import (
     square_loss,
     start_or_uniform,
 )
-from ..quadratic import clarabel_settings
+from ..programs import clarabel_settings
 
 # μ falls by the cube of the factor predicted by the direction towards μ = 0 (Mehrotra 1992), but
 # at most by this factor in one step, and not below this fraction of the μ whose point on the path
