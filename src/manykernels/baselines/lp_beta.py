@@ -102,8 +102,7 @@ class MarginProgram:
         # Columns are the weights, group by group, ρ and ξ; the last two in units of `size`.
         costs = np.concatenate([np.zeros(n_weights), [-1.0], self._prices])
         program.add_columns(
-            costs,
-            np.concatenate([np.zeros(n_weights), [-np.inf], np.zeros(n_samples)]),
+            costs, np.concatenate([np.zeros(n_weights), [-np.inf], np.zeros(n_samples)])
         )
         sums = sparse.kron(sparse.eye_array(self.n_groups), np.ones((1, n_kernels)))
         nothing = sparse.csr_array((self.n_groups, 1 + n_samples))

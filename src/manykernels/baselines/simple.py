@@ -13,10 +13,7 @@ from sklearn.utils import gen_batches
 from ..estimators import MKSVCCV
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
 from ..estimators.inputs import Table, TrainingRows
-from ..estimators.search import (
-    Splits,
-    is_validation_set,
-)
+from ..estimators.search import Splits, is_validation_set
 from ..kernels import KernelStack, KernelUnion, kernels_for
 from ..kernels.checks import IndefiniteKernelError
 from ..kernels.operators import TILE_ROWS

@@ -369,10 +369,7 @@ def _stack(
     labels = pd.RangeIndex(_length(first)) if first.labels is None else first.labels
     square = len({*next(iter(kernels.values())).shape}) == 1
     stack = KernelStack.from_arrays(
-        kernels,
-        row_samples=names,
-        col_samples=names if square else None,
-        missing=lacking,
+        kernels, row_samples=names, col_samples=names if square else None, missing=lacking
     )
     return stack.with_views(owners), labels
 

@@ -170,11 +170,7 @@ def drawn_splits(
     """
     if isinstance(cv, str) and cv != FIVE_BY_TWO:
         raise ValueError(f'cv must be a number of folds, a splitter, splits or "5x2"; got {cv!r}.')
-    options: dict[str, Any] = {
-        "classes": classes,
-        "random_state": random_state,
-        "groups": groups,
-    }
+    options: dict[str, Any] = {"classes": classes, "random_state": random_state, "groups": groups}
     draw: Callable[[], list[Split]]
     if cv is None or is_number(cv):
         number, repeats = (_FOLDS, _REPEATS) if cv is None else (int(cv), 1)

@@ -135,10 +135,7 @@ def log_losses(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def paired_gain(
-    first: np.ndarray,
-    second: np.ndarray,
-    weights: np.ndarray | None,
-    groups: np.ndarray | None,
+    first: np.ndarray, second: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
 ) -> tuple[float, float]:
     """How much smaller the mean of `first` is than that of `second`, and its standard error.
 
@@ -151,10 +148,7 @@ def paired_gain(
 
 
 def clearly_smaller(
-    first: np.ndarray,
-    second: np.ndarray,
-    weights: np.ndarray | None,
-    groups: np.ndarray | None,
+    first: np.ndarray, second: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
 ) -> bool:
     """Whether the mean of `first` is below that of `second` by more than a standard error.
 

@@ -325,11 +325,7 @@ def _of_dense(n_columns: int) -> Named:
     kernels = {name: kernel.after(StandardScaler()) for name, kernel in kernels.items()}
     # The cosine of a single number is its sign.
     angle: Named = {"cosine": Cosine()} if n_columns > 1 else {}
-    return {
-        **kernels,
-        **angle,
-        "scores-laplacian": Laplacian("median").after(NormalScores()),
-    }
+    return {**kernels, **angle, "scores-laplacian": Laplacian("median").after(NormalScores())}
 
 
 # On nine tables, mostly one split each, the Gaussian added 0.8 percentage points to Jaccard alone;

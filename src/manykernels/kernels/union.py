@@ -14,13 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from ..utils.numerics import storage
-from ..utils.sklearn import (
-    BaseComposition,
-    Interval,
-    VisualBlock,
-    num_samples,
-    sample_weights,
-)
+from ..utils.sklearn import BaseComposition, Interval, VisualBlock, num_samples, sample_weights
 from ..utils.storable import storable
 from .adapters import as_kernel
 from .base import SquaredDistances, check_filled, evaluate_into

@@ -170,11 +170,7 @@ class Views:
     """
 
     def __init__(
-        self,
-        tables: object,
-        *,
-        join: str = "exact",
-        columns: Mapping[str, Any] | None = None,
+        self, tables: object, *, join: str = "exact", columns: Mapping[str, Any] | None = None
     ) -> None:
         if join not in JOINS:
             raise ValueError(f"join must be one of {', '.join(map(repr, JOINS))}, got {join!r}.")

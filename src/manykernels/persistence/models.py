@@ -361,10 +361,7 @@ def _archive(members: dict[str, bytes], n_bytes: int) -> io.BytesIO:
 
 
 def load(
-    path: str | os.PathLike[str],
-    *,
-    trusted: Collection[str] = (),
-    max_bytes: int | None = None,
+    path: str | os.PathLike[str], *, trusted: Collection[str] = (), max_bytes: int | None = None
 ) -> Any:
     """Load a model saved by :func:`save`.
 

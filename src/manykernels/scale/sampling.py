@@ -334,11 +334,7 @@ class Reservoir:
     """
 
     def __init__(
-        self,
-        size: int,
-        seed: int,
-        per_class: int | None = None,
-        units: np.ndarray | None = None,
+        self, size: int, seed: int, per_class: int | None = None, units: np.ndarray | None = None
     ) -> None:
         if size < 1:
             raise ValueError(f"size must be at least 1, got {size}.")
