@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from sklearn.base import is_classifier
 
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
-from ..estimators.inputs import TrainingRows
+from ..estimators.inputs import Table, TrainingRows
 from ..estimators.kernel_data import ScaledTargets
 from ..kernels import KernelStack
 from ..kernels.transforms import Center, Chain, UnitTrace
@@ -168,7 +168,7 @@ class Alignment(OneKernelMachine, KernelEstimator):
     }
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the weights by alignment, and fit the machine."""
         machine = self._new_machine()
         rows = self._target_rows(machine, X, y, sample_weight, centred=True)

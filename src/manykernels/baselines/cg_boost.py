@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators.base import POSITIVE, FitTask, estimator, fits
-from ..estimators.inputs import labelled_rows, one_against_rest
+from ..estimators.inputs import Table, labelled_rows, one_against_rest
 from ..estimators.kernel_data import TrainingKernels, joined_certificate, run_attributes
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import MachineKernels, SupportAttributes
@@ -266,7 +266,7 @@ class CGBoost(KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the machine."""
         rows = labelled_rows(self, X, y, sample_weight, None)
         signs = one_against_rest(rows.labels, len(rows.classes))
@@ -291,7 +291,9 @@ class CGBoost(KernelClassifier):
             certificate_=certificate,
         )
 
-    def _warn(self, certificate: Any, machines: Sequence[ColumnMachine], task: FitTask) -> None:
+    def _warn(
+        self, certificate: Certificate, machines: Sequence[ColumnMachine], task: FitTask
+    ) -> None:
         """Warn of a machine that has not converged, with the reason and advice."""
         failures = {machine.status for machine in machines if machine.status}
         way_out = ""

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
 from ..estimators.held_out import SplitOutputs
-from ..estimators.inputs import TrainingRows, labelled_rows
+from ..estimators.inputs import Table, TrainingRows, labelled_rows
 from ..estimators.kernel_data import TrainingKernels, WeightLearning
 from ..estimators.prediction import KernelClassifier
 from ..estimators.search import Grid, Search, Splits, checked_positive, refuse_unsolved
@@ -259,7 +259,7 @@ class MixedMachinesParameters:
     """
 
     nu: float = 0.5
-    Cs: Any = None
+    Cs: ArrayLike | None = None
     cv: Any = None
     n_jobs: int | None = None
 
@@ -269,11 +269,6 @@ class MixedMachinesParameters:
         "cv": ["cv_object", tuple, None],
         "n_jobs": [None, int],
     }
-
-
-def checked_penalties(estimator: KernelEstimator) -> np.ndarray:
-    """Return the candidates for C."""
-    return checked_positive(estimator.Cs, CLASSIFICATION_PENALTIES, "Cs")
 
 
 @dataclass(frozen=True)
@@ -291,7 +286,7 @@ class HeldOutMachines:
     def of(
         cls,
         estimator: KernelEstimator,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         rows: TrainingRows,
         kernels: TrainingKernels,
@@ -411,7 +406,7 @@ def _weights_of(samples: Samples) -> np.ndarray:
     return np.ones(len(samples.labels)) if samples.counts is None else samples.counts
 
 
-def _each_kernel(train: Any, test: Any, transform: Chain) -> Iterator[PreparedKernels]:
+def _each_kernel(train: Samples, test: Samples, transform: Chain) -> Iterator[PreparedKernels]:
     """Yield the prepared kernels one by one, for a grid whose first axis is the kernel."""
     stack = transform.fit_transform(train.stack, sample_weight=train.counts)
     prepared = PreparedKernels.centred(stack, transform.transform(test.stack))
@@ -419,6 +414,23 @@ def _each_kernel(train: Any, test: Any, transform: Chain) -> Iterator[PreparedKe
         yield PreparedKernels(
             prepared.stack.select([j]), prepared.block.select([j]), places=((j,),)
         )
+
+
+def _fitted(
+    model: KernelClassifier,
+    X: Table,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    *,
+    shared: bool,
+) -> Any:
+    """Fit a model; all classes have the same weights if `shared`."""
+    penalties = checked_positive(model.Cs, CLASSIFICATION_PENALTIES, "Cs")
+    rows = labelled_rows(model, X, y, sample_weight, None)
+    kernels = TrainingKernels.of(rows, rows.counts)
+    held_out = HeldOutMachines.of(model, X, y, rows, kernels, penalties)
+    mixture = held_out.mixture(shared=shared)
+    return model._keep(held_out.task, held_out.refitted(mixture, rows, kernels))
 
 
 @storable
@@ -461,14 +473,9 @@ class LPBeta(KernelClassifier):
     """
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the machines and their weights."""
-        penalties = checked_penalties(self)
-        rows = labelled_rows(self, X, y, sample_weight, None)
-        kernels = TrainingKernels.of(rows, rows.counts)
-        held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
-        mixture = held_out.mixture(shared=True)
-        return self._keep(held_out.task, held_out.refitted(mixture, rows, kernels))
+        return _fitted(self, X, y, sample_weight, shared=True)
 
 
 # -- LPB ------------------------------------------------------------------------------------------
@@ -512,14 +519,9 @@ class LPB(KernelClassifier):
     """
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the machines and their weights."""
-        penalties = checked_penalties(self)
-        rows = labelled_rows(self, X, y, sample_weight, None)
-        kernels = TrainingKernels.of(rows, rows.counts)
-        held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
-        mixture = held_out.mixture(shared=False)
-        return self._keep(held_out.task, held_out.refitted(mixture, rows, kernels))
+        return _fitted(self, X, y, sample_weight, shared=False)
 
 
 def best_threshold(points: np.ndarray, weights: np.ndarray, total: float) -> float:

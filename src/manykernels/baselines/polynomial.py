@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..discriminant.problem import fisher_targets
 from ..estimators import MKFDA, MKRidge
 from ..estimators.base import NON_NEGATIVE, POSITIVE, FitTask, KernelEstimator, estimator, fits
+from ..estimators.inputs import Table
 from ..estimators.kernel_data import ScaledTargets
 from ..gating.descent import DescentProgress
 from ..gating.objective import StationarityCertificate
@@ -341,7 +342,7 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
     _default: ClassVar[type] = MKRidge
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the weights of the kernels, and fit the machine."""
         machine = self._new_machine(tol=self._given.tol)
         _refuse_other_objectives(machine)

@@ -68,7 +68,7 @@ class Average(OneKernelMachine, KernelEstimator):
     """
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Average the kernels, and fit the machine."""
         machine = self._new_machine()
         rows = self._rows(machine, X, y, sample_weight)
@@ -139,7 +139,7 @@ class Product(OneKernelMachine, KernelEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {"missing": [StrOptions({"error"})]}
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Multiply the kernels, and fit the machine."""
         machine = self._new_machine(self.normalize)
         rows = _with_positive_defaults(self._rows(machine, X, y, sample_weight))
@@ -302,7 +302,7 @@ class BestKernel(OneKernelMachine, KernelEstimator):
     _default: ClassVar[type] = MKSVCCV
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Score every kernel alone, and keep the machine of the best kernel."""
         machine = self._new_machine(self.normalize)
         rows = self._target_rows(machine, X, y, sample_weight, centred=False)

@@ -13,6 +13,7 @@ from sklearn.impute import SimpleImputer
 from ..estimators import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
 from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels
 from ..kernels.auto import as_union
+from ..kernels.tables import Table
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
 from .console import DataError, UsageError, listed, note
@@ -94,7 +95,7 @@ class Samples:
     `X` are views or precomputed kernels, `labels` the names of the samples, `y` the target.
     """
 
-    X: Any
+    X: Table
     labels: pd.Index
     y: pd.Series
     task: str
@@ -156,7 +157,7 @@ def training_samples(request: Request) -> Samples:
     sources = list(contents.values()) if targets is None else [targets]
     refuse_different_lengths([*contents.values(), *([targets] if targets else [])])
     y = _target(sources, str(request.target))
-    X: Any
+    X: Table
     if all_matrices(contents):
         X, labels = _stack(request.views, contents, lacking=request.missing != "error")
         rows, cols, _ = X.shape
@@ -236,7 +237,7 @@ def _target(sources: list[Contents], column: str) -> pd.Series:
 
 
 def _with_target(
-    X: Any, labels: pd.Index, y: pd.Series, request: Request
+    X: Table, labels: pd.Index, y: pd.Series, request: Request
 ) -> tuple[Any, pd.Index, pd.Series]:
     """Select the samples that have a target, and print a note about the others."""
     known = labels.isin(y.index)
@@ -312,7 +313,7 @@ def _note_names(frame: pd.DataFrame, view: str) -> None:
         )
 
 
-def labelled(table: Any, labels: pd.Index | None) -> Any:
+def labelled(table: Table, labels: pd.Index | None) -> Any:
     """Return sequences, or a table of single cells, with labels of their rows."""
     if labels is None or hasattr(table, "iloc"):
         return table if labels is None else table.set_axis(labels, axis=0)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, fields
 from functools import partial
@@ -33,7 +33,7 @@ from ..estimators.search import is_number, rows_of_part
 from ..inspection.study import refuse_split
 from ..kernels import KernelStack, Views
 from ..kernels.matching import matched_targets
-from ..kernels.tables import is_frame
+from ..kernels.tables import Table, is_frame
 from ..kernels.views import are_views, matched_views
 from ..metrics.comparison import Split, five_by_two_folds, repeated_folds
 from ..utils.files import replacing
@@ -49,12 +49,14 @@ _FOLDS, _REPEATS = 5, 2
 #: Method and index of the split of a cell.
 Place = tuple[str, int]
 RandomState = int | np.random.RandomState | None
+#: Estimators by name, or a list of them.
+Methods = Mapping[str, BaseEstimator] | Sequence[BaseEstimator]
 
 
 # -- methods ---------------------------------------------------------------------------------
 
 
-def checked_methods(methods: Any) -> dict[str, BaseEstimator]:
+def checked_methods(methods: Methods) -> dict[str, BaseEstimator]:
     """Return the estimators by name."""
     if isinstance(methods, Mapping):
         pairs = list(methods.items())
@@ -125,7 +127,7 @@ def of_classes(methods: Mapping[str, BaseEstimator]) -> bool:
 
 
 def checked_data(
-    methods: Mapping[str, BaseEstimator], X: Any, y: ArrayLike
+    methods: Mapping[str, BaseEstimator], X: Table, y: ArrayLike
 ) -> tuple[Any, np.ndarray]:
     """Validate X, such that all methods accept it and scikit-learn can split it, and y."""
     if y is None:
@@ -257,8 +259,8 @@ def checked_scoring(scoring: Any, methods: Mapping[str, BaseEstimator]) -> Any:
 
 
 def compare(
-    methods: Any,
-    X: Any,
+    methods: Methods,
+    X: Table,
     y: ArrayLike,
     *,
     cv: Any = None,
@@ -437,7 +439,7 @@ def compare(
 
 
 def _keys(
-    methods: dict[str, BaseEstimator], X: Any, y: np.ndarray, splits: list[Split], scoring: Any
+    methods: dict[str, BaseEstimator], X: Table, y: np.ndarray, splits: list[Split], scoring: Any
 ) -> dict[Place, str]:
     """Return the fingerprints of all cells."""
     of_methods = {}
@@ -460,7 +462,7 @@ def _keys(
 def _computed(
     place: Place,
     estimator: BaseEstimator,
-    X: Any,
+    X: Table,
     y: np.ndarray,
     split: Split,
     scoring: Any,

@@ -202,7 +202,7 @@ def _save(file: File, path: Path, response: Any) -> None:
         )
 
 
-def _copied(response: Any, target: IO[bytes], most: int) -> tuple[int, str]:
+def _copied(response: IO[bytes], target: IO[bytes], most: int) -> tuple[int, str]:
     """Copy a response of at most `most` bytes; return its size and SHA-256."""
     digest = hashlib.sha256()
     n_bytes = 0

@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 
 from ..kernels.samples import Samples
@@ -293,7 +294,7 @@ class Decision:
             scores = scores_of_folds("discriminant", left_out.folds, samples, rotation)
         of_discriminant = calibrated("discriminant", scores, judged)
 
-        def decided(rule: LinearRule, found: CalibratedScores, rows: Any) -> Decision:
+        def decided(rule: LinearRule, found: CalibratedScores, rows: np.ndarray) -> Decision:
             left_out = np.full((len(samples.labels), len(priors)), np.nan)
             shift = log_ratio(priors, frequencies)
             left_out[rows] = log_softmax(found.log_probabilities + shift, axis=1)
@@ -338,7 +339,7 @@ def scores_of_folds(
     return np.concatenate(scores)
 
 
-def checked_priors(given: Any, samples: Samples) -> np.ndarray:
+def checked_priors(given: ArrayLike | None, samples: Samples) -> np.ndarray:
     """Class probabilities that decide: those `given`, or else the weighted frequencies."""
     if given is None:
         return samples.frequencies

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
@@ -32,7 +33,9 @@ def fisher_targets(labels: np.ndarray, masses: np.ndarray) -> np.ndarray:
     return targets
 
 
-def labelled_stack(caller: str, stack: Any, y: Any, sample_weight: Any = None) -> Samples:
+def labelled_stack(
+    caller: str, stack: KernelStack, y: Any, sample_weight: ArrayLike | None = None
+) -> Samples:
     """The arguments of the public function `caller`, checked."""
     if not isinstance(stack, KernelStack) or not stack.gram:
         raise ValueError(

@@ -477,7 +477,7 @@ class Block:
     """Kernels between held-out samples and training samples, and gating features of the former."""
 
     matrices: list[Array]
-    features: Any
+    features: Array
 
     def outputs(self, point: GatedPoint, gates: Array) -> Array:
         """Return the outputs of the machine at `point`, (n, c), given the gate outputs `gates`."""
@@ -599,7 +599,7 @@ class GatedSamples:
     """Normalised kernels and gating features of training samples."""
 
     stack: KernelStack
-    features: Any
+    features: Array
 
     @cached_property
     def matrices(self) -> Array:

@@ -180,7 +180,7 @@ def _state(value: Any) -> dict[str, Any] | None:
 # -- storing -------------------------------------------------------------------------------
 
 
-def _stand_in(value: Any, walk: _Walk) -> Any:
+def _stand_in(value: object, walk: _Walk) -> Any:
     """Return the replacement of a value, or the value itself."""
     if isinstance(value, _FUNCTIONS):
         return _known_function(value, walk.place)

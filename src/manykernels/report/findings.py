@@ -21,6 +21,7 @@ from ..inspection.intervals import Intervals, Mean
 from ..inspection.study import LeftOutAnswers, left_out_answers
 from ..kernels import KernelStack
 from ..kernels.completion import views_of_kernels
+from ..kernels.tables import Table
 from ..kernels.views import row_keys
 from ..metrics.classwise import effective_number, in_use
 from ..scale.blocks import comes_in_blocks
@@ -81,7 +82,7 @@ class Samples:
         predictions of the model refer to them.
     """
 
-    data: Any
+    data: Table
     y: np.ndarray | None
     weights: np.ndarray
     weighted: bool
@@ -92,7 +93,7 @@ class Samples:
     def read(
         cls,
         estimator: KernelEstimator,
-        X: Any,
+        X: Table,
         y: ArrayLike | None,
         sample_weight: ArrayLike | None = None,
         *,
@@ -149,7 +150,7 @@ def _dense(y: Any) -> np.ndarray:
 
 
 def _unseen_rows(
-    estimator: KernelEstimator, original: object, data: Any, counting: np.ndarray
+    estimator: KernelEstimator, original: object, data: Table, counting: np.ndarray
 ) -> tuple[np.ndarray | None, bool]:
     """Return rows that are not training samples, None if unknown, and `Samples.complete`."""
     if isinstance(data, KernelStack):

@@ -32,7 +32,7 @@ from ..estimators.inputs import groups_of
 from ..inspection import ViewImportance, view_importance
 from ..inspection.study import checked_learner, searches
 from ..kernels import KernelStack, Views
-from ..kernels.tables import is_frame
+from ..kernels.tables import Table, is_frame
 from ..utils.folds import about_repeats
 from ..utils.sklearn import num_samples
 from ..utils.versions import versions
@@ -142,7 +142,7 @@ def _checked(
     return {"name": name, "good": number == 0, "found": problem(number) if number else good}
 
 
-def _kind_of_table(table: Any) -> str:
+def _kind_of_table(table: Table) -> str:
     if sparse.issparse(table):
         return "sparse numbers"
     if is_frame(table):
@@ -150,7 +150,7 @@ def _kind_of_table(table: Any) -> str:
     return "numbers" if np.asarray(table).dtype.kind in "biuf" else "text or objects"
 
 
-def _of_table(name: str, table: Any) -> list[dict[str, Any]]:
+def _of_table(name: str, table: Table) -> list[dict[str, Any]]:
     """Check a table for missing values and constant columns."""
     if len(table.shape) == 1:
         return []
@@ -276,7 +276,7 @@ _NAMED = 4
 
 def summarize(
     estimator: KernelEstimator,
-    X: Any = None,
+    X: Table = None,
     y: ArrayLike | None = None,
     *,
     importance: bool | str | ViewImportance = "auto",
@@ -324,10 +324,10 @@ def summarize(
 
 def _check(
     estimator: KernelEstimator,
-    X: Any,
+    X: Table,
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
-    importance: Any,
+    importance: bool | str | ViewImportance,
 ) -> None:
     if not isinstance(estimator, KernelEstimator):
         got = f"the class {estimator.__name__}" if isinstance(estimator, type) else repr(estimator)
@@ -357,7 +357,7 @@ def _kind(estimator: KernelEstimator) -> str:
 
 def _importance(
     estimator: KernelEstimator,
-    X: Any,
+    X: Table,
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
     samples: findings.Samples | None,

@@ -30,6 +30,7 @@ from .rows import (
     Reading,
     RowBlocks,
     TableRows,
+    Targets,
     Template,
     ViewsRows,
     check_length,
@@ -85,7 +86,7 @@ class DaskRows(RowBlocks):
     """Rows of a Dask array or data frame, or of a dict of them."""
 
     def __init__(
-        self, X: Table, y: Any, weight: Any, columns: tuple[Names, Names], reading: Reading
+        self, X: Table, y: Targets, weight: Targets, columns: tuple[Names, Names], reading: Reading
     ) -> None:
         super().__init__(reading)
         views = {name: _in_rows(table) for name, table in _named(X).items()}
@@ -101,7 +102,7 @@ class DaskRows(RowBlocks):
         self._first: Tally | None = None
 
     @classmethod
-    def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
+    def of(cls, X: Table, y: Targets, sample_weight: Targets, reading: Reading) -> Self:
         _require_dask()
         names = list(X.columns) if is_frame(X) else []
         columns: list[Any] = []
@@ -257,7 +258,7 @@ def _is_dask_frame(table: Table) -> bool:
     return is_dask(table) and hasattr(table, "divisions")
 
 
-def _divided_like(base: Any, table: Table) -> Table:
+def _divided_like(base: Table, table: Table) -> Table:
     """Return a Dask frame or Series repartitioned like `base`, if the divisions are known."""
     if not (_is_dask_frame(base) and _is_dask_frame(table)):
         return table
@@ -307,8 +308,8 @@ class Chunk:
     """Delayed rows of one chunk: a table, or a dict of tables."""
 
     X: Table
-    y: Any
-    weight: Any
+    y: Targets
+    weight: Targets
 
 
 @dataclass(frozen=True)
@@ -377,7 +378,7 @@ class Job:
         return Block(X, y, weight, start, number)
 
 
-def _in_order(values: Any, name: str, first: str, index: Any) -> Any:
+def _in_order(values: Targets, name: str, first: str, index: Any) -> Any:
     """Return the rows of a chunk in the order of `index`, the labels of the table `first`.
 
     The same labels in another order are matched; other labels are refused. The labels 0, 1, 2, …
@@ -477,7 +478,7 @@ class Tally:
             )
 
 
-def _as_numbers(values: Any) -> Any:
+def _as_numbers(values: Targets) -> Any:
     """Return the columns as numbers: check sums for text, zero for NaN."""
     if sparse.issparse(values):
         return values
@@ -507,7 +508,7 @@ def count_rows(X: Table) -> int:
 
 
 def accumulate_rows(
-    job: Job, X: Table, y: Any, weight: Any, start: int, number: int
+    job: Job, X: Table, y: Targets, weight: Targets, start: int, number: int
 ) -> State | None:
     """Return the state and the tally of all blocks of a chunk; None if it is empty."""
     state, tally = None, None
@@ -605,8 +606,8 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 
 def row_blocks(
     X: Table,
-    y: Any = None,
-    sample_weight: Any = None,
+    y: Targets = None,
+    sample_weight: Targets = None,
     *,
     block_size: int | None = None,
     needs_y: bool = False,
@@ -779,7 +780,7 @@ def _is_path(X: Table) -> bool:
     return isinstance(X, str | bytes | os.PathLike)
 
 
-def _is_table(item: Any) -> bool:
+def _is_table(item: object) -> bool:
     """Return True if `item` has rows and columns, or is several tables."""
     return len(getattr(item, "shape", ())) == 2 or are_views(item)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,8 +28,11 @@ from ..kernels.tables import (
 from ..kernels.views import are_views, as_views, columns_like, matched_views
 from ..utils.sklearn import num_samples, safe_indexing
 
+#: Targets or sample weights: array-like, a Dask collection, or the name of a column of one.
+Targets: TypeAlias = Any
 
-def rows_of(table: Table, rows: Any) -> Table:
+
+def rows_of(table: Table, rows: slice | np.ndarray) -> Table:
     """Return some rows of an array, sparse matrix, data frame or `Views`, by slice or numbers."""
     if isinstance(table, Views):
         return table[rows]
@@ -529,7 +532,7 @@ class TableRows(RowBlocks):
 
     random_access = True
 
-    def __init__(self, X: Table, y: Any, weight: Any, reading: Reading) -> None:
+    def __init__(self, X: Table, y: Targets, weight: Targets, reading: Reading) -> None:
         super().__init__(reading)
         self.n_rows = n_rows = int(num_samples(X))
         for name, values in (("y", y), ("sample_weight", weight)):
@@ -545,7 +548,7 @@ class TableRows(RowBlocks):
         self.weight = None if weight is None else checked_weights(weight, n_rows)
 
     @classmethod
-    def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
+    def of(cls, X: Table, y: Targets, sample_weight: Targets, reading: Reading) -> Self:
         if num_samples(X) == 0:
             refuse_no_rows()
         y, sample_weight = matched_targets(row_labels(X), y=y, sample_weight=sample_weight)
@@ -576,6 +579,6 @@ class ViewsRows(TableRows):
     """Rows of several tables in memory, matched by label if they have labels, else by position."""
 
     @classmethod
-    def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
+    def of(cls, X: Table, y: Targets, sample_weight: Targets, reading: Reading) -> Self:
         views, y, weight = matched_views(X, y, sample_weight, may_lack=reading.may_lack)
         return cls(views, y, weight, reading)

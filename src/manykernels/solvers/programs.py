@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import clarabel
 import numpy as np
@@ -25,6 +25,8 @@ from ..domains import Array, ConicForm, Domain
 from ..utils.numerics import ACCUMULATED
 
 Mask = NDArray[np.bool_]
+#: Entries of a matrix, dense or sparse.
+Entries: TypeAlias = "Array | sparse.sparray"
 
 #: Statuses with a useful point; the certificate of the outer problem decides on acceptance.
 USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
@@ -346,7 +348,9 @@ class LinearProgram:
         self._highs.setOptionValue("output_flag", False)
         self._set_tolerance(_FEASIBILITY)
 
-    def add_columns(self, costs: Array, lower: float | Array = 0.0, matrix: Any = None) -> None:
+    def add_columns(
+        self, costs: Array, lower: float | Array = 0.0, matrix: Entries | None = None
+    ) -> None:
         """Add variables of at least `lower`; `matrix` (n_rows, n_new) has their entries of A."""
         costs = np.asarray(costs, dtype=np.float64)
         n_new = len(costs)
@@ -363,7 +367,9 @@ class LinearProgram:
         )
         self._note(added, f"{n_new} columns with entries up to {_largest(entries.data):.1e}")
 
-    def add_rows(self, lower: float | Array, matrix: Any, upper: float | Array = np.inf) -> None:
+    def add_rows(
+        self, lower: float | Array, matrix: Entries, upper: float | Array = np.inf
+    ) -> None:
         """Add constraints ``lower ≤ matrix @ x ≤ upper``."""
         entries = sparse.csr_array(matrix, dtype=np.float64)
         n_new = entries.shape[0]

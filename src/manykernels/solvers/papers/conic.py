@@ -554,7 +554,7 @@ def _cone(root: Array, k: int, n_between: int) -> Block:
     return rows, np.append([1.0, -1.0], np.zeros(of_v.shape[0])), clarabel.SecondOrderConeT
 
 
-def _widened(rows: Any, n_variables: int) -> Any:
+def _widened(rows: sparse.sparray, n_variables: int) -> sparse.sparray:
     """Return rows of the first variables as rows of all of them."""
     missing = sparse.csc_matrix((rows.shape[0], n_variables - rows.shape[1]))
     return sparse.hstack([rows, missing], format="csc")
