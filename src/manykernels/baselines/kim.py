@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import type_of_target
 
-from ..discriminant.decision import N_FOLDS, Regression
+from ..discriminant import N_FOLDS, Regression
 from ..domains import Domain
 from ..estimators.base import POSITIVE, KernelEstimator, estimator, fits
 from ..estimators.fda import FisherTask

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from ..discriminant import Samples
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
 from ..estimators.held_out import SplitOutputs
 from ..estimators.inputs import Table, TrainingRows, labelled_rows
@@ -27,7 +28,6 @@ from ..estimators.svm_cv import (
     held_out_outputs,
     machine_groups,
 )
-from ..kernels.samples import Samples
 from ..kernels.transforms import Chain
 from ..losses.base import Certificate
 from ..losses.svm import one_class_problem

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
-from ..discriminant.problem import fisher_targets
+from ..discriminant import fisher_targets
 from ..estimators import MKFDA, MKRidge
 from ..estimators.base import NON_NEGATIVE, POSITIVE, FitTask, KernelEstimator, estimator, fits
 from ..estimators.inputs import Table

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..discriminant.decision import Decision
-from ..discriminant.problem import fisher_targets, indicator_rule
+from ..discriminant import Decision, fisher_targets, indicator_rule
 from ..gating.descent import ClassJudge, GateLearning, Judge, ValueJudge
 from ..gating.gates import Gate
 from ..gating.objective import BoxMachine, Machine, MulticlassMachine, SquareMachine

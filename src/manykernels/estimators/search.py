@@ -18,8 +18,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from ..discriminant.decision import N_FOLDS
-from ..kernels.samples import Samples
+from ..discriminant import N_FOLDS, Samples
 from ..kernels.tables import check_numbers
 from ..solvers.path import GridRecord, solved_in_all
 from ..utils.folds import about_repeats

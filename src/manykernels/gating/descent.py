@@ -18,8 +18,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..discriminant.decision import calibrated_decisions, log_losses, paired_gain
-from ..discriminant.problem import LinearRule
+from ..discriminant import LinearRule, calibrated_decisions, log_losses, paired_gain
 from ..domains import lp_domain
 from ..kernels import KernelStack
 from ..losses.base import Indices
