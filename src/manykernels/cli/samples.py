@@ -13,7 +13,7 @@ from sklearn.impute import SimpleImputer
 from ..estimators import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
 from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels
 from ..kernels.auto import as_union
-from ..kernels.tables import Table
+from ..kernels.tables import Table, select_columns
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
 from .console import DataError, UsageError, listed, note
@@ -444,8 +444,7 @@ def _imputed(kernels: Any, table: pd.DataFrame) -> KernelUnion:
 
 def _input_columns(kernel: Kernel, table: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that a kernel, and so the imputer before it, receives."""
-    names = [kernel.columns] if isinstance(kernel.columns, str) else kernel.columns
-    return table if names is None else table[list(names)]
+    return table if kernel.columns is None else select_columns(table, kernel.columns)
 
 
 def _imputer(table: pd.DataFrame) -> ColumnTransformer | SimpleImputer:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -49,6 +50,7 @@ _BETTER = 1e-9
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class KernelRegions(BaseEstimator):
     """Regions by kernel k-means on the mean of several kernels.
 
@@ -110,18 +112,11 @@ class KernelRegions(BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_regions: int | Sequence[int] = 3,
-        *,
-        sharpness: float | Sequence[float] | str = "auto",
-        n_init: int = 10,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.n_regions = n_regions
-        self.sharpness = sharpness
-        self.n_init = n_init
-        self.random_state = random_state
+    n_regions: int | Sequence[int] = 3
+    _: KW_ONLY
+    sharpness: float | Sequence[float] | str = "auto"
+    n_init: int = 10
+    random_state: int | np.random.RandomState | None = 0
 
     def fit(self, stack: KernelStack, sample_weight: Array | None = None) -> Self:
         """Learn regions from the kernels of training samples, a Gram stack."""

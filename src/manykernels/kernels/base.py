@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -158,6 +159,7 @@ def _largest_sum(X: Matrix) -> float:
     return _largest(np.asarray(X.sum(axis=1)).ravel())
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Kernel(BaseEstimator, ABC):
     """Positive semi-definite similarity between the rows of tables.
 
@@ -180,14 +182,12 @@ class Kernel(BaseEstimator, ABC):
         Number of compared columns, set by ``fit``.
     """
 
-    columns: Any
-    _accepts_sparse: bool = True
+    columns: Columns = None
+
+    _accepts_sparse: ClassVar[bool] = True
     #: Whether entries are compared as categories, so that their types matter.
     _of_categories: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
-
-    def __init__(self, *, columns: Columns = None) -> None:
-        self.columns = columns
 
     @property
     def is_psd(self) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 import pickle
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -35,6 +36,7 @@ class _AnyTableKernel(Kernel):
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class Constant(_AnyTableKernel):
     """Constant kernel, the same similarity for every pair of rows.
 
@@ -55,9 +57,7 @@ class Constant(_AnyTableKernel):
         "value": [Interval(Real, None, None, closed="neither")]
     }
 
-    def __init__(self, value: float = 1.0, *, columns: Columns = None) -> None:
-        self.value = value
-        self.columns = columns
+    value: float = 1.0
 
     @property
     def is_psd(self) -> bool:
@@ -77,16 +77,15 @@ class Constant(_AnyTableKernel):
         return np.full(num_samples(X), float(self.value))
 
 
+@dataclass(eq=False, repr=False)
 class _Pair(_AnyTableKernel):
     """Two kernels of the same `columns`, combined elementwise; each validates X itself."""
 
-    _operation: np.ufunc
+    _operation: ClassVar[np.ufunc]
     _parameter_constraints: ClassVar[dict[str, Any]] = {"left": [Kernel], "right": [Kernel]}
 
-    def __init__(self, left: Kernel, right: Kernel, *, columns: Columns = None) -> None:
-        self.left = left
-        self.right = right
-        self.columns = columns
+    left: Kernel
+    right: Kernel
 
     @classmethod
     def combining(cls, left: Any, right: Any) -> Any:
@@ -276,6 +275,7 @@ def views_of(kernel: object) -> set[str]:
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class After(Kernel):
     """Kernel of the output of a transformer, written ``kernel.after(transformer)``.
 
@@ -324,10 +324,8 @@ class After(Kernel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [Kernel]}
 
-    def __init__(self, kernel: Kernel, transformer: object, *, columns: Columns = None) -> None:
-        self.kernel = kernel
-        self.transformer = transformer
-        self.columns = columns
+    kernel: Kernel
+    transformer: object
 
     @property
     def is_psd(self) -> bool:

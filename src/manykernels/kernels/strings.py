@@ -22,7 +22,7 @@ from sklearn.exceptions import NotFittedError
 from ..utils.sklearn import Interval, StrOptions
 from ..utils.storable import storable
 from .base import Kernel
-from .tables import Columns, Table, naming
+from .tables import Table, naming
 from .words import Counts, Occurrences, Sequences, Term, add_products, letters_of
 
 
@@ -42,7 +42,6 @@ class StringKernel(Kernel):
     normalize: bool = True
     alphabet: str | None = None
     unknown: str = "error"
-    columns: Columns = None
 
     @abstractmethod
     def _terms(self) -> list[tuple[float, Term]]:
