@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -446,23 +447,7 @@ def minimize_on_active_sets(
     descend: Descent, loss: Loss, domain: Simplex, run: Run, start: Array | None
 ) -> None:
     """Minimise `loss` over `domain`; a round on one active set is an outer iteration."""
-
-    def solve(active: Indices, weights: Array, tol: float) -> tuple[Array, Run]:
-        """Descend over the kernels `active` to the relative gap `tol`, from their `weights`."""
-        face = domain.restricted(active)
-        inner = Run(face, tol, run.max_iter)
-        held = weights[active]
-        begin = face.onto_boundary(held) if held.any() else face.start(len(active))
-        descend(loss.restricted(active), face, inner, begin)
-        best = inner.best
-        # A descent that ends early may leave small weights on kernels that are about to lose them.
-        settled = face.settle(best.weights, best.gains)
-        if face.gauge(settled) < _LEAST_SETTLED * face.gauge(best.weights):
-            settled = best.weights
-        spread = np.zeros(loss.n_kernels)
-        spread[active] = face.onto_boundary(settled)
-        return spread, inner
-
+    solve = partial(_solve_round, descend, loss, domain, run.max_iter)
     n_solves = 1
     if start is None and loss.spec.on_demand:
         start, inner = solve(sampled_kernels(loss), np.zeros(loss.n_kernels), _PART_OF_GAP)
@@ -490,6 +475,31 @@ def minimize_on_active_sets(
         if dual is not None and not certify(point, domain, run.tol).exhausted:
             gains = loss.gains_at(dual)
             bound = Bound(inner.bound.constant - domain.support(gains), dual)
+
+
+def _solve_round(
+    descend: Descent,
+    loss: Loss,
+    domain: Simplex,
+    max_iter: int,
+    active: Indices,
+    weights: Array,
+    tol: float,
+) -> tuple[Array, Run]:
+    """Descend over the kernels `active` to the relative gap `tol`, from their `weights`."""
+    face = domain.restricted(active)
+    inner = Run(face, tol, max_iter)
+    held = weights[active]
+    begin = face.onto_boundary(held) if held.any() else face.start(len(active))
+    descend(loss.restricted(active), face, inner, begin)
+    best = inner.best
+    # A descent that ends early may leave small weights on kernels that are about to lose them.
+    settled = face.settle(best.weights, best.gains)
+    if face.gauge(settled) < _LEAST_SETTLED * face.gauge(best.weights):
+        settled = best.weights
+    spread = np.zeros(loss.n_kernels)
+    spread[active] = face.onto_boundary(settled)
+    return spread, inner
 
 
 def active_kernels(loss: Loss, domain: Simplex, weighted: Indices, gains: Array) -> Indices:
