@@ -33,7 +33,7 @@ from benchmarks._tables import markdown, verdict
 from benchmarks._yan2012_random import REGS, column_sets, drawn
 from manykernels import MKFDA, KernelStack, Views, kernels_for
 from manykernels.baselines import OBSCURE
-from manykernels.discriminant.problem import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels import RBF
 from manykernels.kernels.transforms import preparation

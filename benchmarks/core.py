@@ -32,7 +32,7 @@ from benchmarks._command import command_line, load, write_page
 from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._tables import environment, markdown
 from manykernels import MKFDA, KernelStack
-from manykernels.discriminant.problem import fisher_targets
+from manykernels.discriminant import fisher_targets
 
 NORMS = [1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf]
 REGS = [1e-4, 1e-2, 1.0, 1e2]

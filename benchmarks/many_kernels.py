@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._command import command_line, write_page
 from benchmarks._tables import environment, markdown
 from manykernels import KernelStack
-from manykernels.discriminant.problem import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels.transforms import preparation
 from manykernels.losses.square import SquareLoss

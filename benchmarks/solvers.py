@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._command import command_line, load, write_page
 from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._tables import environment, markdown, verdict
-from manykernels.discriminant.problem import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import Domain, lp_domain
 from manykernels.kernels.transforms import preparation
 from manykernels.losses.square import SquareLoss

@@ -7,7 +7,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from manykernels import KernelStack
-from manykernels.discriminant.problem import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels.on_demand import RegionalKernels
 from manykernels.kernels.transforms import Center, preparation

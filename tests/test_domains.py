@@ -16,7 +16,7 @@ from manykernels.domains import (
     lp_domain,
     product_domain,
 )
-from manykernels.solvers.quadratic import minimize_quadratic
+from manykernels.solvers.programs import minimize_quadratic
 from tests.differences import assert_derivatives
 
 TRACES = np.array([1.0, 4.0, 0.5, 2.0, 1.5, 0.0])

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .discriminant.problem import fisher_targets
+from .discriminant import fisher_targets
 from .kernels import KernelStack
 from .kernels.spectral import VARIANCE_RULES, VARIANCES, n_leading, spectrum
 from .kernels.transforms import Center, centered_trace

@@ -12,7 +12,7 @@ from manykernels import KernelStack
 from manykernels.baselines import CGBoost
 from manykernels.kernels import RBF, Linear
 from manykernels.kernels.composition import Constant
-from manykernels.solvers.linear import LinearProgram, LinearSolution
+from manykernels.solvers.programs import LinearProgram, LinearSolution
 from tests.estimators.registry import Recorder
 from tests.problems import slow
 

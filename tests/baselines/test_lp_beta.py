@@ -17,7 +17,7 @@ from manykernels.baselines import LPB, LPBeta
 from manykernels.baselines.lp_beta import MarginProgram
 from manykernels.kernels import RBF, Linear
 from manykernels.kernels.composition import Constant
-from manykernels.solvers.linear import LinearProgram, LinearSolution
+from manykernels.solvers.programs import LinearProgram, LinearSolution
 from tests.estimators.registry import Recorder
 from tests.problems import slow
 

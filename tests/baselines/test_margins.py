@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from manykernels.baselines._thresholds import best_threshold
-from manykernels.baselines.lp_beta import MarginProgram
-from manykernels.solvers.linear import LinearProgram, LinearSolution
+from manykernels.baselines.lp_beta import MarginProgram, best_threshold
+from manykernels.solvers.programs import LinearProgram, LinearSolution
 from tests.problems import slow
 
 N, M = 24, 4

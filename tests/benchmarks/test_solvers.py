@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import _command, solvers
-from manykernels.discriminant.problem import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels.transforms import preparation
 from manykernels.losses.square import SquareLoss

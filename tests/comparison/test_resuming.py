@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import manykernels
 from manykernels import MKFDA, KernelStack, Views, compare
-from manykernels.comparison.storage import fingerprint
+from manykernels.comparison.run import fingerprint
 from manykernels.kernels import RBF, Linear
 from tests.comparison.methods import ByColumn, Failing, labelled_table
 from tests.problems import slow

@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_ridge import KernelRidge
 
 from manykernels import MKFDA
-from manykernels.discriminant.problem import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.kernels import RBF, Linear
 from tests.estimators.random_problems import N_KERNELS, N_TRAIN, PS, Problem, norms, seeds
 from tests.problems import slow

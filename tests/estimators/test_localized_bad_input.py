@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from manykernels import KernelUnion, LocalizedOneClassSVM, LocalizedSVC
-from manykernels.gating import KernelComponents, Sigmoid, learning, objective
+from manykernels.gating import KernelComponents, Sigmoid, descent, objective
 from manykernels.kernels import RBF, Linear
 from manykernels.solvers import Newton
 from tests.estimators.registry import (
@@ -205,7 +205,7 @@ def plain_solves(monkeypatch):
             counts.append(solution.n_inner_solves)
             return solution
 
-    monkeypatch.setattr(learning, "Newton", Counted)
+    monkeypatch.setattr(descent, "Newton", Counted)
     return counts
 
 

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKSVC, LocalizedFDA, LocalizedOneClassSVM, LocalizedSVC, LocalizedSVR
 from manykernels.gating import Sigmoid, objective
-from manykernels.gating.learning import GateLearning
+from manykernels.gating.descent import GateLearning
 from tests.estimators.braked_problems import (
     JUDGED,
     PAIRS,

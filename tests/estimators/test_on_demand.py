@@ -13,7 +13,7 @@ from manykernels import MKFDA, MKSVC, MKSVR, Denoise, KernelUnion, MKOneClassSVM
 from manykernels.estimators import kernel_data
 from manykernels.kernels import RBF, RBFSubsets, on_demand
 from manykernels.kernels.adapters import CallableKernel
-from manykernels.solvers import SIP, Newton, active_set
+from manykernels.solvers import SIP, Newton, newton
 from tests.problems import slow
 
 M, D, TOL = 40, 30, 1e-9
@@ -49,7 +49,7 @@ MORE = [variant for variant in VARIANTS if variant not in FEW]
 @pytest.fixture(autouse=True)
 def _small_sets(monkeypatch):
     """So that there are kernels outside of the active sets."""
-    monkeypatch.setattr(active_set, "_CANDIDATES_ON_DEMAND", 50)
+    monkeypatch.setattr(newton, "_CANDIDATES_ON_DEMAND", 50)
 
 
 def outputs(model, rows):
@@ -94,16 +94,16 @@ def test_the_same_steps_find_the_same(variant, monkeypatch):
     """With the same sets of kernels in all rounds, to rounding error."""
     table = rng_of(1).standard_normal((M, 300))
     kernels = [(f"x{j}", RBF(columns=[j])) for j in range(300)]
-    start_or_uniform, samples = active_set.start_or_uniform, []
+    start_or_uniform, samples = newton.start_or_uniform, []
 
     def sampled(start, loss, domain):
         if start is None:
-            solve = active_set._Rounds(Newton().descend, loss, domain, 50)
-            samples.append(active_set.sampled_kernels(loss))
-            start = solve(samples[-1], np.zeros(loss.n_kernels), active_set._PART_OF_GAP).weights
+            samples.append(newton.sampled_kernels(loss))
+            round_of = samples[-1], np.zeros(loss.n_kernels), newton._PART_OF_GAP
+            start, _ = newton._solve_round(Newton().descend, loss, domain, 50, *round_of)
         return start_or_uniform(start, loss, domain)
 
-    monkeypatch.setattr(active_set, "start_or_uniform", sampled)
+    monkeypatch.setattr(newton, "start_or_uniform", sampled)
     model, target = VARIANTS[variant]
     stored, demanded = (
         clone(model).set_params(kernels=kernels, p=1, tol=1e-7, solver=one).fit(table, target)

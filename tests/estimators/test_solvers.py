@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils._param_validation import InvalidParameterError
 
 from manykernels import MKFDA, KernelStack, rbf_grid
-from manykernels.discriminant.problem import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.kernels.transforms import preparation
 from manykernels.solvers import SDP, SILP, SIP, Newton
 from tests.problems import SQUARE_SOLVERS, slow

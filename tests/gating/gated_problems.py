@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from manykernels import KernelStack
+from manykernels.gating.descent import GatedSamples
 from manykernels.gating.gates import as_gate
-from manykernels.gating.learning import GatedSamples
 from manykernels.gating.objective import BoxMachine, GatedObjective
 from manykernels.losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_problem
 

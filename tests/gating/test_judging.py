@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import accuracy_score, log_loss
 
-from manykernels.discriminant.decision import calibrated_decisions
+from manykernels.discriminant import calibrated_decisions
 from manykernels.gating.descent import ClassJudge, HeldOutCurve, HeldOutLosses, ValueJudge
 
 rng = np.random.default_rng(0)

@@ -12,9 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import LocalizedSVR
 from manykernels.gating import Sigmoid, Softmax
-from manykernels.gating.descent import DescentOptions
+from manykernels.gating.descent import DescentOptions, GateLearning
 from manykernels.gating.gates import as_gate
-from manykernels.gating.learning import GateLearning
 from manykernels.gating.objective import StationarityCertificate
 from tests.gating.gated_problems import PROBLEMS, SAMPLES, Interrupted, X, machine_of
 

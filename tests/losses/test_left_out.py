@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
-from manykernels.discriminant.problem import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels import KernelStack
 from manykernels.kernels.transforms import preparation

@@ -80,7 +80,7 @@ def test_samples_and_predictions(client):
     np.testing.assert_array_equal(sample.rows, expected.rows)
     np.testing.assert_array_equal(sample.X, expected.X)
     assert census.counts.sum() == len(table())
-    found = map_blocks(chunked(), lambda X: X[:, 0], meta=np.empty(0))
+    found = map_blocks(chunked(), lambda X: X[:, 0])
     np.testing.assert_array_equal(found.compute(), table()[:, 0])
 
 

@@ -16,7 +16,7 @@ from manykernels.kernels import RBF, Linear
 from manykernels.kernels.composition import Constant
 from manykernels.scale import hinge
 from manykernels.scale.hinge import STEPS, HingeSums, Machines
-from manykernels.solvers.active_set import MANY_KERNELS
+from manykernels.solvers.newton import MANY_KERNELS
 from tests.estimators.registry import Recorder
 from tests.problems import scikit_learn_checks, slow
 

@@ -10,7 +10,7 @@ from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.losses.square import JointSquareLoss
 from manykernels.losses.svm import HingeLoss
 from manykernels.solvers import SIP, Newton
-from manykernels.solvers.active_set import MANY_KERNELS
+from manykernels.solvers.newton import MANY_KERNELS
 from tests.machines import LOSSES, signs_for
 from tests.problems import random_gram_matrices, slow, square_loss
 

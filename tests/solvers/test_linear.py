@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
-from manykernels.solvers.linear import LinearProgram
+from manykernels.solvers.programs import LinearProgram
 
 rng = np.random.default_rng(0)
 N_ROWS, N_COLUMNS = 12, 9

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from manykernels.domains import lp_domain
-from manykernels.solvers import quadratic
-from manykernels.solvers.quadratic import LowRank, minimize_above_planes, minimize_quadratic
+from manykernels.solvers import programs
+from manykernels.solvers.programs import LowRank, minimize_above_planes, minimize_quadratic
 from tests.problems import slow
 
 N, RANK = 120, 10
@@ -54,7 +54,7 @@ def test_the_minimum_is_that_of_the_dense_program(p, seed, monkeypatch):
         return x, y, shares
 
     few = both()
-    monkeypatch.setattr(quadratic, "_MANY", N + 1)
+    monkeypatch.setattr(programs, "_MANY", N + 1)
     all_entries = both()
 
     def value(x, above=False):

@@ -4,8 +4,6 @@ Arrays have one row per class, so that steps write contiguous memory: ``d`` and 
 ``F[j] = unit · d K_j`` is (k, m) for every kernel. ``squares[j] = ‖θ_j‖²``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..utils.compiled import compiled

@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from sklearn.base import is_classifier
 
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
-from ..estimators.inputs import TrainingRows
+from ..estimators.inputs import Table, TrainingRows
 from ..estimators.kernel_data import ScaledTargets
 from ..kernels import KernelStack
 from ..kernels.transforms import Center, Chain, UnitTrace
@@ -170,7 +170,7 @@ class Alignment(OneKernelMachine, KernelEstimator):
     @fits
     def fit(
         self,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators.base import POSITIVE, FitTask, estimator, fits
-from ..estimators.inputs import labelled_rows, one_against_rest
+from ..estimators.inputs import Table, labelled_rows, one_against_rest
 from ..estimators.kernel_data import TrainingKernels, joined_certificate, run_attributes
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import MachineKernels, SupportAttributes
@@ -21,11 +21,11 @@ from ..kernels import KernelStack
 from ..losses.base import Certificate
 from ..losses.svm import hinge_problem
 from ..solvers.base import Progress
-from ..solvers.linear import LinearProgram
+from ..solvers.programs import LinearProgram
 from ..utils.numerics import EPS
 from ..utils.sklearn import Interval, warn_caller
 from ..utils.storable import storable
-from ._thresholds import best_threshold
+from .lp_beta import best_threshold
 from .machine import KernelMixture, MixtureAttributes
 
 # -- Column generation: the machine of smallest 1-norm of all columns of all kernels --------------
@@ -266,7 +266,7 @@ class CGBoost(KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the machine."""
         rows = labelled_rows(self, X, y, sample_weight, None)
         signs = one_against_rest(rows.labels, len(rows.classes))
@@ -291,7 +291,9 @@ class CGBoost(KernelClassifier):
             certificate_=certificate,
         )
 
-    def _warn(self, certificate: Any, machines: Sequence[ColumnMachine], task: FitTask) -> None:
+    def _warn(
+        self, certificate: Certificate, machines: Sequence[ColumnMachine], task: FitTask
+    ) -> None:
         """Warn of a machine that has not converged, with the reason and advice."""
         failures = {machine.status for machine in machines if machine.status}
         way_out = ""

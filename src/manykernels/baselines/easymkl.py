@@ -33,10 +33,10 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators.base import POSITIVE, FitTask, estimator, fits
-from ..estimators.inputs import labelled_rows, one_against_rest
+from ..estimators.inputs import Table, labelled_rows, one_against_rest
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
-from ..losses.base import Certificate
+from ..losses.base import Certificate, Evaluation
 from ..losses.svm import HingeLoss, SquaredHingeLoss
 from ..utils.sklearn import Interval, warn_caller
 from ..utils.storable import storable
@@ -128,7 +128,7 @@ class EasyMKL(KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the distributions, the weights and the machines."""
         rows = labelled_rows(self, X, y, sample_weight, None)
         signs = one_against_rest(rows.labels, len(rows.classes))
@@ -275,5 +275,5 @@ class _Progress:
         return self.text
 
 
-def _n_support(evaluation: Any) -> int:
+def _n_support(evaluation: Evaluation) -> int:
     return int(np.count_nonzero(evaluation.coefficients))

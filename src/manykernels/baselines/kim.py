@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import type_of_target
 
-from ..discriminant.decision import N_FOLDS, Regression
+from ..discriminant import N_FOLDS, Regression
 from ..domains import Domain
-from ..estimators.base import POSITIVE, estimator, fits
+from ..estimators.base import POSITIVE, KernelEstimator, estimator, fits
 from ..estimators.fda import FisherTask
-from ..estimators.inputs import MatrixSource, TrainingRows, check_targets, discriminant_rows
+from ..estimators.inputs import MatrixSource, Table, TrainingRows, check_targets, discriminant_rows
 from ..estimators.kernel_data import KernelData, Learnt, WeightParameters
 from ..estimators.learning import Point, fit_model
 from ..estimators.prediction import KernelDiscriminant
@@ -120,7 +120,7 @@ class KimFDA(KernelDiscriminant):
         return tags
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel weights and the discriminant."""
         if sample_weight is None and y is not None and _is_multiclass(y):
             # Before X is read: the checks of scikit-learn pass a table for precomputed kernels.
@@ -133,7 +133,12 @@ class KimTask(FisherTask):
     """The direction of largest Fisher ratio, on kernels that are centred."""
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         # No class weights: in the ratio each class has its own mean and covariance.
         rows = discriminant_rows(estimator, X, y, sample_weight, None, groups=groups)

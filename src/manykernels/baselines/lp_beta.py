@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from ..discriminant import Samples
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
 from ..estimators.held_out import SplitOutputs
-from ..estimators.inputs import TrainingRows, labelled_rows
+from ..estimators.inputs import Table, TrainingRows, labelled_rows
 from ..estimators.kernel_data import TrainingKernels, WeightLearning
 from ..estimators.prediction import KernelClassifier
 from ..estimators.search import Grid, Search, Splits, checked_positive, refuse_unsolved
@@ -27,16 +28,14 @@ from ..estimators.svm_cv import (
     held_out_outputs,
     machine_groups,
 )
-from ..kernels.samples import Samples
 from ..kernels.transforms import Chain
 from ..losses.base import Certificate
 from ..losses.svm import one_class_problem
-from ..solvers.linear import LinearProgram
 from ..solvers.path import solved_in_all
-from ..utils.numerics import ROUNDING
+from ..solvers.programs import LinearProgram
+from ..utils.numerics import ACCUMULATED, ROUNDING
 from ..utils.sklearn import Interval, warn_caller
 from ..utils.storable import storable
-from ._thresholds import best_threshold
 from .machine import KernelMixture, MixtureAttributes
 
 # -------------------------------------------------------------------------------------------------
@@ -103,8 +102,7 @@ class MarginProgram:
         # Columns are the weights, group by group, ρ and ξ; the last two in units of `size`.
         costs = np.concatenate([np.zeros(n_weights), [-1.0], self._prices])
         program.add_columns(
-            costs,
-            np.concatenate([np.zeros(n_weights), [-np.inf], np.zeros(n_samples)]),
+            costs, np.concatenate([np.zeros(n_weights), [-np.inf], np.zeros(n_samples)])
         )
         sums = sparse.kron(sparse.eye_array(self.n_groups), np.ones((1, n_kernels)))
         nothing = sparse.csr_array((self.n_groups, 1 + n_samples))
@@ -261,7 +259,7 @@ class MixedMachinesParameters:
     """
 
     nu: float = 0.5
-    Cs: Any = None
+    Cs: ArrayLike | None = None
     cv: Any = None
     n_jobs: int | None = None
 
@@ -271,11 +269,6 @@ class MixedMachinesParameters:
         "cv": ["cv_object", tuple, None],
         "n_jobs": [None, int],
     }
-
-
-def checked_penalties(estimator: KernelEstimator) -> np.ndarray:
-    """Return the candidates for C."""
-    return checked_positive(estimator.Cs, CLASSIFICATION_PENALTIES, "Cs")
 
 
 @dataclass(frozen=True)
@@ -293,7 +286,7 @@ class HeldOutMachines:
     def of(
         cls,
         estimator: KernelEstimator,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         rows: TrainingRows,
         kernels: TrainingKernels,
@@ -413,7 +406,7 @@ def _weights_of(samples: Samples) -> np.ndarray:
     return np.ones(len(samples.labels)) if samples.counts is None else samples.counts
 
 
-def _each_kernel(train: Any, test: Any, transform: Chain) -> Iterator[PreparedKernels]:
+def _each_kernel(train: Samples, test: Samples, transform: Chain) -> Iterator[PreparedKernels]:
     """Yield the prepared kernels one by one, for a grid whose first axis is the kernel."""
     stack = transform.fit_transform(train.stack, sample_weight=train.counts)
     prepared = PreparedKernels.centred(stack, transform.transform(test.stack))
@@ -421,6 +414,24 @@ def _each_kernel(train: Any, test: Any, transform: Chain) -> Iterator[PreparedKe
         yield PreparedKernels(
             prepared.stack.select([j]), prepared.block.select([j]), places=((j,),)
         )
+
+
+def _fitted(
+    model: KernelClassifier,
+    X: Table,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
+    *,
+    shared: bool,
+) -> Any:
+    """Fit a model; all classes have the same weights if `shared`."""
+    penalties = checked_positive(model.Cs, CLASSIFICATION_PENALTIES, "Cs")
+    rows = labelled_rows(model, X, y, sample_weight, None, groups=groups)
+    kernels = TrainingKernels.of(rows, rows.counts)
+    held_out = HeldOutMachines.of(model, X, y, rows, kernels, penalties)
+    mixture = held_out.mixture(shared=shared)
+    return model._keep(held_out.task, held_out.refitted(mixture, rows, kernels))
 
 
 @storable
@@ -465,18 +476,13 @@ class LPBeta(KernelClassifier):
     @fits
     def fit(
         self,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Learn the machines and their weights."""
-        penalties = checked_penalties(self)
-        rows = labelled_rows(self, X, y, sample_weight, None, groups=groups)
-        kernels = TrainingKernels.of(rows, rows.counts)
-        held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
-        mixture = held_out.mixture(shared=True)
-        return self._keep(held_out.task, held_out.refitted(mixture, rows, kernels))
+        return _fitted(self, X, y, sample_weight, groups, shared=True)
 
 
 # -- LPB ------------------------------------------------------------------------------------------
@@ -522,15 +528,26 @@ class LPB(KernelClassifier):
     @fits
     def fit(
         self,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Learn the machines and their weights."""
-        penalties = checked_penalties(self)
-        rows = labelled_rows(self, X, y, sample_weight, None, groups=groups)
-        kernels = TrainingKernels.of(rows, rows.counts)
-        held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
-        mixture = held_out.mixture(shared=False)
-        return self._keep(held_out.task, held_out.refitted(mixture, rows, kernels))
+        return _fitted(self, X, y, sample_weight, groups, shared=False)
+
+
+def best_threshold(points: np.ndarray, weights: np.ndarray, total: float) -> float:
+    """Return the minimiser b of ``Σ_i w_i max(0, b − t_i) − total · b``.
+
+    It is a quantile of the points t: the slope at b is the weight of the points below b minus
+    `total`, which is positive and at most the sum of the weights. If the minimisers are an
+    interval between two points, its midpoint is returned; if it is unbounded, its lower end.
+    """
+    order = np.argsort(points)
+    below = np.cumsum(weights[order])
+    allowed = ACCUMULATED * below[-1]
+    first, last = np.searchsorted(below, [total - allowed, total + allowed])
+    first = min(int(first), len(points) - 1)
+    last = int(last) if last < len(points) else first
+    return 0.5 * float(points[order[first]] + points[order[last]])

@@ -24,6 +24,7 @@ from ..estimators import MKSVC
 from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator
 from ..estimators.inputs import (
     Source,
+    Table,
     TrainingRows,
     block_while_fitting,
     by_blocks,
@@ -205,7 +206,7 @@ class MergedKernel:
             source, transform = for_columns(source, transform, positions)
         return cls(source, transform, inputs, merge.select(used), columns, width)
 
-    def answers(self, rule: OneKernelMachine, X: Any, method: str) -> np.ndarray:
+    def answers(self, rule: OneKernelMachine, X: Table, method: str) -> np.ndarray:
         """Call a method of the machine of a fitted rule on new X, in blocks of rows."""
         data = self.source.read(rule, X)
         call, n_kernels = getattr(rule.estimator_, method), len(self.inputs)
@@ -384,7 +385,7 @@ class OneKernelMachine:
     def _rows(
         self,
         machine: KernelEstimator,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
@@ -399,7 +400,7 @@ class OneKernelMachine:
     def _target_rows(
         self,
         machine: KernelEstimator,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
@@ -448,43 +449,43 @@ class OneKernelMachine:
 
     # -- predictions -----------------------------------------------------------------------
 
-    def _answers(self, method: str, X: Any) -> np.ndarray:
+    def _answers(self, method: str, X: Table) -> np.ndarray:
         check_is_fitted(self, "estimator_")
         return self._predictor.answers(self, X, method)
 
     @by_blocks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """Predict the class or value of each row."""
         return self._answers("predict", X)
 
     @available_if(_offers("decision_function"))
     @by_blocks
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> np.ndarray:
         """Return the scores of the classes."""
         return self._answers("decision_function", X)
 
     @available_if(_offers("predict_proba"))
     @by_blocks
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> np.ndarray:
         """Return class probabilities."""
         return self._answers("predict_proba", X)
 
     @available_if(_offers("predict_log_proba"))
     @by_blocks
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Table) -> np.ndarray:
         """Return logarithms of class probabilities."""
         return self._answers("predict_log_proba", X)
 
     @available_if(_offers("transform"))
     @by_blocks
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> np.ndarray:
         """Project on the discriminant directions."""
         return self._answers("transform", X)
 
     @available_if(_offers("transform"))
     def fit_transform(
         self,
-        X: Any,
+        X: Table,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -493,7 +494,7 @@ class OneKernelMachine:
         self.fit(X, y, sample_weight, groups)  # type: ignore[attr-defined]
         return self.transform(X)
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy or R² on new samples; rows of X and y are matched as in ``fit``."""
         mixin: Any = ClassifierMixin if is_classifier(self) else RegressorMixin
         return scored(partial(mixin.score, self), self, X, y, sample_weight)

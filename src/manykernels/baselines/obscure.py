@@ -38,7 +38,7 @@ from sklearn.utils import check_random_state
 
 from ..domains import Domain, lp_domain
 from ..estimators.base import POSITIVE, FitTask, estimator, fits
-from ..estimators.inputs import labelled_rows
+from ..estimators.inputs import Table, labelled_rows
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import INNER_SHARE, MachineKernels, SupportAttributes, SupportVectors
 from ..losses.base import Certificate
@@ -389,7 +389,7 @@ class OBSCURE(KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel weights and the machine."""
         if self.p == 1:
             raise ValueError(

@@ -13,9 +13,10 @@ from scipy.optimize import brentq
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
-from ..discriminant.problem import fisher_targets
+from ..discriminant import fisher_targets
 from ..estimators import MKFDA, MKRidge
 from ..estimators.base import NON_NEGATIVE, POSITIVE, FitTask, KernelEstimator, estimator, fits
+from ..estimators.inputs import Table
 from ..estimators.kernel_data import ScaledTargets
 from ..gating.descent import DescentProgress
 from ..gating.objective import StationarityCertificate
@@ -343,7 +344,7 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
     @fits
     def fit(
         self,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,

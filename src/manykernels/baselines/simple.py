@@ -13,10 +13,7 @@ from sklearn.utils import gen_batches
 from ..estimators import MKSVCCV
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
 from ..estimators.inputs import Table, TrainingRows
-from ..estimators.search import (
-    Splits,
-    is_validation_set,
-)
+from ..estimators.search import Splits, is_validation_set
 from ..kernels import KernelStack, KernelUnion, kernels_for
 from ..kernels.checks import IndefiniteKernelError
 from ..kernels.operators import TILE_ROWS
@@ -73,7 +70,7 @@ class Average(OneKernelMachine, KernelEstimator):
     @fits
     def fit(
         self,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -150,7 +147,7 @@ class Product(OneKernelMachine, KernelEstimator):
     @fits
     def fit(
         self,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -319,7 +316,7 @@ class BestKernel(OneKernelMachine, KernelEstimator):
     @fits
     def fit(
         self,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,

@@ -96,9 +96,7 @@ Norm = Annotated[
 Reg = Annotated[
     str | None,
     typer.Option(
-        "--reg",
-        metavar="auto|NUMBERS",
-        help="Regularisation parameters λ to try, such as 0.1,1.",
+        "--reg", metavar="auto|NUMBERS", help="Regularisation parameters λ to try, such as 0.1,1."
     ),
 ]
 Penalty = Annotated[
@@ -188,8 +186,7 @@ def fit(
     approximation: Approximate = None,
     spec: Spec = None,
     report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.html", help="Report to write, for a browser."),
+        Path | None, typer.Option(metavar="FILE.html", help="Report to write, for a browser.")
     ] = None,
     predictions: Annotated[
         Path | None,
@@ -254,19 +251,13 @@ def predict(
     from .commands import predict as run
 
     run(
-        model,
-        view or (),
-        index=index,
-        output=output,
-        escape_formulas=escape_formulas,
-        force=force,
+        model, view or (), index=index, output=output, escape_formulas=escape_formulas, force=force
     )
 
 
 @app.command()
 def inspect(
-    model: Model,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    model: Model, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
     """Describe a model.
 
@@ -298,8 +289,7 @@ def importance(
     C: Penalty = None,
     spec: Spec = None,
     resamples: Annotated[
-        int,
-        typer.Option(min=0, help="Number of half-samples for the spread of the weights."),
+        int, typer.Option(min=0, help="Number of half-samples for the spread of the weights.")
     ] = 50,
     output: Table = None,
     force: Force = False,

@@ -3,8 +3,6 @@
 Output paths are checked before the work. Files are written at the end, completely or not at all.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Errors and output on the terminal."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ No code in a file is executed. Files that would unpack to far more than their si
 before they are unpacked.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import re

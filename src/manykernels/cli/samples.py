@@ -1,7 +1,5 @@
 """Samples from several files, their target, and the estimator for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from sklearn.impute import SimpleImputer
 from ..estimators import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
 from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels
 from ..kernels.auto import as_union
+from ..kernels.tables import Table, select_columns
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
 from .console import DataError, UsageError, listed, note
@@ -96,7 +95,7 @@ class Samples:
     `X` are views or precomputed kernels, `labels` the names of the samples, `y` the target.
     """
 
-    X: Any
+    X: Table
     labels: pd.Index
     y: pd.Series
     task: str
@@ -158,7 +157,7 @@ def training_samples(request: Request) -> Samples:
     sources = list(contents.values()) if targets is None else [targets]
     refuse_different_lengths([*contents.values(), *([targets] if targets else [])])
     y = _target(sources, str(request.target))
-    X: Any
+    X: Table
     if all_matrices(contents):
         X, labels = _stack(request.views, contents, lacking=request.missing != "error")
         rows, cols, _ = X.shape
@@ -238,7 +237,7 @@ def _target(sources: list[Contents], column: str) -> pd.Series:
 
 
 def _with_target(
-    X: Any, labels: pd.Index, y: pd.Series, request: Request
+    X: Table, labels: pd.Index, y: pd.Series, request: Request
 ) -> tuple[Any, pd.Index, pd.Series]:
     """Select the samples that have a target, and print a note about the others."""
     known = labels.isin(y.index)
@@ -314,7 +313,7 @@ def _note_names(frame: pd.DataFrame, view: str) -> None:
         )
 
 
-def labelled(table: Any, labels: pd.Index | None) -> Any:
+def labelled(table: Table, labels: pd.Index | None) -> Any:
     """Return sequences, or a table of single cells, with labels of their rows."""
     if labels is None or hasattr(table, "iloc"):
         return table if labels is None else table.set_axis(labels, axis=0)
@@ -371,10 +370,7 @@ def _stack(
     labels = pd.RangeIndex(_length(first)) if first.labels is None else first.labels
     square = len({*next(iter(kernels.values())).shape}) == 1
     stack = KernelStack.from_arrays(
-        kernels,
-        row_samples=names,
-        col_samples=names if square else None,
-        missing=lacking,
+        kernels, row_samples=names, col_samples=names if square else None, missing=lacking
     )
     return stack.with_views(owners), labels
 
@@ -448,8 +444,7 @@ def _imputed(kernels: Any, table: pd.DataFrame) -> KernelUnion:
 
 def _input_columns(kernel: Kernel, table: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that a kernel, and so the imputer before it, receives."""
-    names = [kernel.columns] if isinstance(kernel.columns, str) else kernel.columns
-    return table if names is None else table[list(names)]
+    return table if kernel.columns is None else select_columns(table, kernel.columns)
 
 
 def _imputer(table: pd.DataFrame) -> ColumnTransformer | SimpleImputer:

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, clone
 
 from ..display.base import BLUE, GUIDE, VERMILION, bare, ink, named_ticks, pyplot, titled
 from ..inspection.intervals import wilson, within_range
+from ..kernels.tables import Table
 from ..metrics import corrected_t_test
 from ..metrics.classwise import in_use
 from ..metrics.comparison import Split, combined_f_test, holm
@@ -82,7 +83,7 @@ class Cell:
 
 def measured(
     estimator: BaseEstimator,
-    X: Any,
+    X: Table,
     y: ArrayLike,
     split: Split,
     scoring: Any,
@@ -119,7 +120,7 @@ def measured(
 
 
 def _scored(
-    model: BaseEstimator, X: Any, y: ArrayLike, scoring: Any, *, strict: bool
+    model: BaseEstimator, X: Table, y: ArrayLike, scoring: Any, *, strict: bool
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Return scores by name, and the reasons for scores that could not be computed."""
     unscored: dict[str, str] = {}
@@ -161,7 +162,7 @@ def _with_all_classes(scoring: Any, classes: np.ndarray) -> Any:
 
 
 def _one_by_one(
-    model: BaseEstimator, X: Any, y: ArrayLike, scorers: dict[str, Any], unscored: dict[str, str]
+    model: BaseEstimator, X: Table, y: ArrayLike, scorers: dict[str, Any], unscored: dict[str, str]
 ) -> dict[str, Any]:
     """Return the scores of the scorers that do not raise; enter the others in `unscored`."""
     scores = {}

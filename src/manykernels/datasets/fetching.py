@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException
+from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -202,7 +203,7 @@ def _save(file: File, path: Path, response: Any) -> None:
         )
 
 
-def _copied(response: Any, target: IO[bytes], most: int) -> tuple[int, str]:
+def _copied(response: IO[bytes], target: IO[bytes], most: int) -> tuple[int, str]:
     """Copy a response of at most `most` bytes; return its size and SHA-256."""
     digest = hashlib.sha256()
     n_bytes = 0
@@ -233,10 +234,10 @@ def _missing_message(file: File, path: Path, reason: str) -> str:
 
 # -- Sources of public data sets ------------------------------------------------------------------
 #
-# If the checksums of a data set are those of a copy, the URL is that of the copy, at a fixed
-# version if it has versions. `mfeat`, `satimage` and `concrete` have the URL of the repository and
-# checksums of copies: if a copy differs from the original, the download is refused. The URLs have
-# not been tested.
+# ``registry.txt`` has the known checksums. If they are those of a copy, the URL is that of the
+# copy, at a fixed version if it has versions. `mfeat`, `satimage` and `concrete` have the URL of
+# the repository and checksums of copies: if a copy differs from the original, the download is
+# refused. The URLs have not been tested.
 
 
 _UCI = "UCI Machine Learning Repository"
@@ -249,7 +250,7 @@ _OPENML = (
     "https://raw.githubusercontent.com/datasets/openml-datasets/"
     "1e58ec568e0c1ad07909bc0f967a1fd3f5a9e5b3/data"
 )
-_PENDIGITS = "https://raw.githubusercontent.com/bschlief/pendigits/master"
+_PENDIGITS = "https://raw.githubusercontent.com/bschlief/pendigits/master/pendigits"
 
 
 @dataclass(frozen=True)
@@ -281,9 +282,18 @@ class Source:
         )
 
 
-def _pendigits_file(part: str, sha256: str, n_bytes: int) -> File:
-    name = f"pendigits_{part}.csv"
-    return File(f"pendigits4v/{name}", f"{_PENDIGITS}/{name}", sha256, n_bytes)
+def _read_registry() -> dict[str, tuple[str, int]]:
+    """Return the SHA-256 and the size of files whose checksums are known, by their paths."""
+    text = files(__package__).joinpath("registry.txt").read_text(encoding="utf-8")
+    lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
+    return {path: (sha256, int(n_bytes)) for path, n_bytes, sha256 in lines}
+
+
+_REGISTRY = _read_registry()
+
+
+def _file(path: str, url: str) -> File:
+    return File(path, url, *_REGISTRY.get(path, ()))
 
 
 SOURCES = {
@@ -295,14 +305,7 @@ SOURCES = {
         208,
         60,
         labelled_rows,
-        (
-            File(
-                "sonar/sonar.csv",
-                f"{_BROWNLEE}/sonar.csv",
-                "3079c09b5d2789a0f96aff82c28e5164fafe2495c5f8da96c6c256c1bd25763f",
-                87775,
-            ),
-        ),
+        (_file("sonar/sonar.csv", f"{_BROWNLEE}/sonar.csv"),),
     ),
     "ionosphere": Source(
         f"{_UCI}: Ionosphere",
@@ -313,14 +316,7 @@ SOURCES = {
         351,
         34,
         labelled_rows,
-        (
-            File(
-                "ionosphere/ionosphere.csv",
-                f"{_BROWNLEE}/ionosphere.csv",
-                "fd6dd7864b55d56dac0a1e6e24af9ccc35bf2555ac79af8ab9f3d1daa065ab83",
-                76466,
-            ),
-        ),
+        (_file("ionosphere/ionosphere.csv", f"{_BROWNLEE}/ionosphere.csv"),),
     ),
     "satimage": Source(
         f"{_UCI}: Statlog (Landsat Satellite)",
@@ -334,18 +330,8 @@ SOURCES = {
         36,
         numbered_rows,
         (
-            File(
-                "satimage/sat.trn.txt",
-                f"{_UCI_FILES}/statlog/satimage/sat.trn",
-                "e896dc88a960fa2404160fc4c3cb3dc53fcf4afd80ba920bf2d261bd42d12613",
-                525830,
-            ),
-            File(
-                "satimage/sat.tst.txt",
-                f"{_UCI_FILES}/statlog/satimage/sat.tst",
-                "4b9167b8a92baafafed7c8809aef86d0683a5e685c19d98d119fa6974f0f2479",
-                236745,
-            ),
+            _file("satimage/sat.trn.txt", f"{_UCI_FILES}/statlog/satimage/sat.trn"),
+            _file("satimage/sat.tst.txt", f"{_UCI_FILES}/statlog/satimage/sat.tst"),
         ),
     ),
     "mfeat": Source(
@@ -359,42 +345,12 @@ SOURCES = {
         {"fac": 216, "fou": 76, "mor": 6, "pix": 240, "kar": 64, "zer": 47},
         mfeat,
         (
-            File(
-                "mfeat/mfeat-fac.txt",
-                f"{_UCI_FILES}/mfeat/mfeat-fac",
-                "83be9bc9fd50c6dd0b0532f6b6101956f1cf51c71b33f22d3f0cd2b5befb31b5",
-                2162000,
-            ),
-            File(
-                "mfeat/mfeat-fou.txt",
-                f"{_UCI_FILES}/mfeat/mfeat-fou",
-                "d2bed48a4d302efe77bd80d52e16a211e99efe6fee9baf1c28dcc199c43c50ad",
-                1826000,
-            ),
-            File(
-                "mfeat/mfeat-mor.txt",
-                f"{_UCI_FILES}/mfeat/mfeat-mor",
-                "8767b326d874f096de06d525a2df4e610f4e9dfe91e29c250d8a3054907e3b61",
-                182000,
-            ),
-            File(
-                "mfeat/mfeat-pix.txt",
-                f"{_UCI_FILES}/mfeat/mfeat-pix",
-                "70a1cd033add46614464a8740ddc23c3693765985bde52ccb6b702bff23b64f1",
-                1442000,
-            ),
-            File(
-                "mfeat/mfeat-kar.openml.csv",
-                f"{_OPENML}/mfeat-karhunen/mfeat-karhunen.csv",
-                "5220abfad7fc0dd40d21220fb134d34ddd090a88abc2f7d60ea261c4d9bd6755",
-                1476884,
-            ),
-            File(
-                "mfeat/mfeat-zer.openml.csv",
-                f"{_OPENML}/mfeat-zernike/mfeat-zernike.csv",
-                "80b36c9429ed89cfb23a0dd2f7b1b6e937ae11fc7b906c954c8817210c1cc401",
-                1132554,
-            ),
+            _file("mfeat/mfeat-fac.txt", f"{_UCI_FILES}/mfeat/mfeat-fac"),
+            _file("mfeat/mfeat-fou.txt", f"{_UCI_FILES}/mfeat/mfeat-fou"),
+            _file("mfeat/mfeat-mor.txt", f"{_UCI_FILES}/mfeat/mfeat-mor"),
+            _file("mfeat/mfeat-pix.txt", f"{_UCI_FILES}/mfeat/mfeat-pix"),
+            _file("mfeat/mfeat-kar.openml.csv", f"{_OPENML}/mfeat-karhunen/mfeat-karhunen.csv"),
+            _file("mfeat/mfeat-zer.openml.csv", f"{_OPENML}/mfeat-zernike/mfeat-zernike.csv"),
         ),
     ),
     "pendigits": Source(
@@ -406,57 +362,10 @@ SOURCES = {
         10992,
         {"dyn": 16, "sta4": 16, "sta8": 64, "sta16": 256},
         pendigits,
-        (
-            _pendigits_file(
-                "dyn_train",
-                "b778bdc57a2542c84996c54cf43139c6a652aa97dd1b5015ce89d40caea90a28",
-                352904,
-            ),
-            _pendigits_file(
-                "dyn_test",
-                "5f4e6fed0c6db84ba517afdf1dbef62849c0c8a4e99bfbb5212d3f4f81673730",
-                164735,
-            ),
-            _pendigits_file(
-                "sta4_train",
-                "fd9bf8898071603787414eb02c104de30a7ced0176b6d64029e2dbde738bd92e",
-                240001,
-            ),
-            _pendigits_file(
-                "sta4_test",
-                "825d880d83c45bd7ce2eb7593d5bdea9a9bc3487e277e708fe3304315c45845a",
-                112016,
-            ),
-            _pendigits_file(
-                "sta8_train",
-                "4c4ab2eea74feed5193b904b50a9cc7bcdb7c50eb83985e966dac1bcdb699be2",
-                959232,
-            ),
-            _pendigits_file(
-                "sta8_test",
-                "ef7c782451297521fbfac6aa023f43e509631cf8c692d493033ac05f5b42cef4",
-                447744,
-            ),
-            _pendigits_file(
-                "sta16_train",
-                "1c2fed18b3c63df2be1c391a82f2041f5ccf3603c4cee8beeb8303c8f5283dc1",
-                3836928,
-            ),
-            _pendigits_file(
-                "sta16_test",
-                "b0dd63ccb284c6f115f6c2f8f591d3b30790a337743aa6ae343d3a123d4caf71",
-                1790976,
-            ),
-            _pendigits_file(
-                "label_train",
-                "6a94a2ab1cb33a0579f689ef27a36a38846bc3fde87df1a23ccb6ffad6414048",
-                15768,
-            ),
-            _pendigits_file(
-                "label_test",
-                "1916b7252565f84c459045397077c3fd492d52e467afc1831f3d01356360b10e",
-                7359,
-            ),
+        tuple(
+            _file(f"pendigits4v/pendigits_{table}_{part}.csv", f"{_PENDIGITS}_{table}_{part}.csv")
+            for table in ("dyn", "sta4", "sta8", "sta16", "label")
+            for part in ("train", "test")
         ),
     ),
     "concrete": Source(
@@ -468,11 +377,9 @@ SOURCES = {
         8,
         concrete,
         (
-            File(
+            _file(
                 "concrete/Concrete_Data.xls",
                 f"{_UCI_FILES}/concrete/compressive/Concrete_Data.xls",
-                "710076c66b9ca3f8050e7942f3dcbdbe04013534daeb0077ffd3079a52d8e0c4",
-                124928,
             ),
         ),
     ),
@@ -485,7 +392,7 @@ SOURCES = {
         270,
         13,
         numbered_rows,
-        (File("heart/heart.dat", f"{_UCI_FILES}/statlog/heart/heart.dat"),),
+        (_file("heart/heart.dat", f"{_UCI_FILES}/statlog/heart/heart.dat"),),
     ),
     "segment": Source(
         f"{_UCI}: Statlog (Image Segmentation)",
@@ -495,7 +402,7 @@ SOURCES = {
         2310,
         19,
         numbered_rows,
-        (File("segment/segment.dat", f"{_UCI_FILES}/statlog/segment/segment.dat"),),
+        (_file("segment/segment.dat", f"{_UCI_FILES}/statlog/segment/segment.dat"),),
     ),
     "white_wine": Source(
         f"{_UCI}: Wine Quality",
@@ -506,7 +413,7 @@ SOURCES = {
         11,
         wine_quality,
         (
-            File(
+            _file(
                 "white_wine/winequality-white.csv",
                 f"{_UCI_FILES}/wine-quality/winequality-white.csv",
             ),

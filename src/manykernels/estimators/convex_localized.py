@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..discriminant.decision import checked_priors
-from ..discriminant.problem import fisher_targets, indicator_rule
+from ..discriminant import checked_priors, fisher_targets, indicator_rule
 from ..gating.descent import ClassJudge, ValueJudge
 from ..gating.objective import SquareMachine
 from ..kernels.transforms import Center

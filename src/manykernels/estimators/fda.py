@@ -12,8 +12,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from ..discriminant.decision import N_FOLDS, Decision, Regression, checked_priors, scores_of_folds
-from ..discriminant.problem import Discriminant, fisher_targets, indicator_rule
+from ..discriminant import (
+    N_FOLDS,
+    Decision,
+    Discriminant,
+    Regression,
+    checked_priors,
+    fisher_targets,
+    indicator_rule,
+    scores_of_folds,
+)
 from ..domains import Domain, lp_domain
 from ..kernels import Bands, Denoise
 from ..kernels.transforms import Center, Chain

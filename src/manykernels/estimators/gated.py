@@ -13,9 +13,19 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from ..gating import KernelComponents
-from ..gating.descent import Block, Descent, Judge, Restarts
+from ..gating.descent import (
+    Block,
+    Descent,
+    Fold,
+    GatedPath,
+    GatedSamples,
+    GateLearning,
+    Judge,
+    LearntGate,
+    LearntGates,
+    Restarts,
+)
 from ..gating.gates import Gate, as_gate
-from ..gating.learning import Fold, GatedPath, GatedSamples, GateLearning, LearntGate, LearntGates
 from ..gating.objective import Machine
 from ..kernels import KernelStack, Views
 from ..kernels.transforms import Chain

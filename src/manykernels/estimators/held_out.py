@@ -18,17 +18,17 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator
 
-from ..discriminant.decision import (
+from ..discriminant import (
     CalibratedScores,
+    Samples,
     calibrated_decisions,
     class_scores,
     clearly_smaller,
     log_losses,
     log_ratio,
+    rule_offsets,
 )
-from ..discriminant.problem import rule_offsets
 from ..gating.descent import HeldOutLosses
-from ..kernels.samples import Samples
 from ..losses.smooth import SmoothFunction, with_best_biases
 from ..metrics.survival import concordance_index
 from ..solvers.path import GridProgress, GridRecord, Position, SolvedPoint, solved_in_all

@@ -11,12 +11,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 
-from ..discriminant.problem import fisher_targets
+from ..discriminant import Samples, fisher_targets
 from ..domains import Domain, Simplex, lp_domain, product_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
-from ..kernels.samples import Samples
 from ..kernels.transforms import Chain
 from ..losses.base import Certificate, Loss, ProblemSpec
 from ..losses.features import FeatureEvaluation

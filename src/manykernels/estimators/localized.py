@@ -7,11 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..discriminant.decision import Decision
-from ..discriminant.problem import fisher_targets, indicator_rule
-from ..gating.descent import ClassJudge, Judge, ValueJudge
+from ..discriminant import Decision, fisher_targets, indicator_rule
+from ..gating.descent import ClassJudge, GateLearning, Judge, ValueJudge
 from ..gating.gates import Gate
-from ..gating.learning import GateLearning
 from ..gating.objective import BoxMachine, Machine, MulticlassMachine, SquareMachine
 from ..kernels import KernelStack
 from ..kernels.transforms import Center, Chain

@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import gen_batches
 
-from ..discriminant.problem import fisher_targets
-from ..kernels.samples import Samples
+from ..discriminant import Samples, fisher_targets
 from ..kernels.tables import naming
 from ..losses.features import FeatureLoss, FeatureSums, PartialLeftOut, SingleRows
 from ..losses.left_out import LeavesOut

@@ -17,8 +17,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from ..discriminant.decision import N_FOLDS
-from ..kernels.samples import Samples
+from ..discriminant import N_FOLDS, Samples
 from ..kernels.tables import check_numbers
 from ..metrics import SCORERS
 from ..solvers.path import GridRecord, solved_in_all

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..discriminant import Samples
 from ..domains import Domain
-from ..kernels.samples import Samples
 from ..losses.base import Loss, ProblemSpec
 from ..losses.smooth import Cox, Logistic, Multinomial, Poisson, SmoothFunction, SmoothLoss
 from ..metrics.survival import concordance_index

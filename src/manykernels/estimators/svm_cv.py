@@ -19,10 +19,10 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
+from ..discriminant import Samples
 from ..domains import Domain, LpBall, lp_domain, product_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
-from ..kernels.samples import Samples
 from ..kernels.transforms import Center, Chain
 from ..losses.svm import BoxLoss, EpsilonInsensitiveLoss
 from ..solvers import Newton

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from ..kernels import Kernel, KernelStack
 from ..kernels.adapters import as_kernel
 from ..kernels.tables import (
+    Table,
     check_numbers,
     column_positions,
     naming,
@@ -89,7 +90,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
     def __init__(self, features: Any = None) -> None:
         self.features = features
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the features, their means and deviations on the training rows `X`.
 
         Parameters
@@ -115,7 +116,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
             self._learn_scale(self._raw(X), sample_weight)
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Table) -> Array:
         """Return the gating features of the rows of `X`.
 
         Returns
@@ -138,7 +139,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
             standard = (raw - self.mean_) / np.where(varies, self.scale_, 1.0)
         return np.where(varies, np.clip(standard, -LARGEST, LARGEST), 0.0)
 
-    def _raw(self, X: Any) -> Array:
+    def _raw(self, X: Table) -> Array:
         """Return the features before standardisation."""
         table = select_columns(X, self._columns)
         if self._map is None:
@@ -187,7 +188,7 @@ class _PrincipalComponents:
     def __init__(self, n_components: int) -> None:
         self.n_components = n_components
 
-    def fit(self, X: Any, y: object) -> None:
+    def fit(self, X: Table, y: object) -> None:
         from sklearn.decomposition import PCA  # slow to import
 
         table = _numbers(X)
@@ -201,7 +202,7 @@ class _PrincipalComponents:
             )
         self.pca_ = PCA(wanted, random_state=0).fit(table)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Table) -> Array:
         return np.asarray(self.pca_.transform(_numbers(X)))
 
 
@@ -212,11 +213,11 @@ class _KernelMap:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
-    def fit(self, X: Any, y: object) -> None:
+    def fit(self, X: Table, y: object) -> None:
         self.kernel_ = clone(self.kernel).fit(X)
         self.rows_ = X
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Table) -> Array:
         return self.kernel_(X, self.rows_)
 
 
@@ -246,7 +247,7 @@ def _columns_and_map(features: Any) -> tuple[Any, Any]:
     return features, None
 
 
-def _numbers(table: Any, position: Callable[[int], int] = int) -> Array:
+def _numbers(table: Table, position: Callable[[int], int] = int) -> Array:
     """Return `table` as a two-dimensional array of finite float64 numbers.
 
     Messages name columns without names by their `position` in the table of the user.
@@ -277,7 +278,7 @@ def _numbers(table: Any, position: Callable[[int], int] = int) -> Array:
     return np.asarray(numbers)
 
 
-def _columns_of(X: Any) -> list[Any] | int | None:
+def _columns_of(X: Table) -> list[Any] | int | None:
     """Return the column names of `X`, or their number; None for data that are not a table."""
     if hasattr(X, "columns"):
         return list(X.columns)

@@ -48,6 +48,7 @@ from scipy.special import expit, logit, softmax
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from ..kernels.tables import Table
 from ..utils.numerics import EPS, one_blas_thread
 from ..utils.sklearn import HasMethods, Interval, Options, StrOptions, num_samples
 from ..utils.storable import storable
@@ -609,7 +610,7 @@ class ClusterIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.features = features
         self.clusterer = clusterer
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the clusters of the training rows."""
         self._features = GatingFeatures(self.features).fit(X, y, sample_weight)
         clusterer = Centres() if self.clusterer is None else clone(self.clusterer)
@@ -619,14 +620,14 @@ class ClusterIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_ = np.unique(self._labels(X))
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """Return the indicators (rows × clusters) of the rows of `X`."""
         check_is_fitted(self, "labels_")
         labels = self._labels(X)
         rows, columns = np.nonzero(labels[:, None] == self.labels_)
         return _indicators(rows, columns, (len(labels), len(self.labels_)))
 
-    def _labels(self, X: Any) -> np.ndarray:
+    def _labels(self, X: Table) -> np.ndarray:
         features = self._features.transform(X)
         # Scikit-learn's clusterers raise an error for a table without rows.
         return np.asarray(self._clusterer.predict(features)) if len(features) else np.empty(0)
@@ -647,19 +648,21 @@ class RowIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     reads_table: ClassVar[bool] = False
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Table, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Count the training rows."""
         self.n_rows_ = num_samples(X)
         if self.n_rows_ < 2:
             raise ValueError(f"A gate cannot be learnt from {self.n_rows_} sample(s).")
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
+    def fit_transform(
+        self, X: Table, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Any:
         """Return the identity matrix, the indicators of the training rows."""
         every = np.arange(self.fit(X).n_rows_)
         return _indicators(every, every, (len(every), len(every)))
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """Return zeros (rows × training rows)."""
         check_is_fitted(self, "n_rows_")
         none = np.empty(0, dtype=np.intp)

@@ -243,23 +243,12 @@ class GatedObjective:
 
         return Rows(self._combined, fill, (gates * gates * self._diagonals).sum(axis=0))
 
-    def combined(self, outputs: Array) -> Array:
-        """Return K_η, in memory that the next call overwrites."""
-        return self.gated(outputs).whole()
-
     def evaluate(self, theta: Array) -> GatedPoint:
         """Train the machine at `theta`."""
         outputs = self.gate.outputs(theta, self.features)
         trained = self.machine.train(self.gated(outputs))
         self.n_inner_solves += 1
-        return GatedPoint(theta, outputs, trained, self)
-
-    def output_gradient(self, outputs: Array, dual: Array) -> Array:
-        """Return E = ∂J/∂η."""
-        gradient = np.zeros(outputs.shape)
-        rows, slopes = self.output_slopes(outputs, dual)
-        gradient[rows] = slopes
-        return gradient
+        return GatedPoint(theta, outputs, trained, self, 0.0, np.zeros_like(theta))
 
     def output_slopes(self, outputs: Array, dual: Array) -> tuple[Indices, Array]:
         """Return the samples whose rows of E may be nonzero, and these rows."""
@@ -277,17 +266,23 @@ class GatedObjective:
 
 @dataclass
 class GatedPoint:
-    """J at the parameters `theta`, where the gate has `outputs` and the machine is `trained`."""
+    """J at the parameters `theta`, where the gate has `outputs` and the machine is `trained`.
+
+    J includes a ridge penalty ``½ strength ‖step‖²`` on the distance ``step = θ − θ₀`` from an
+    anchor, see :class:`AnchoredObjective`.
+    """
 
     theta: Array
     outputs: Array
     trained: Trained
     _objective: GatedObjective = field(repr=False)
+    strength: float = field(repr=False)
+    step: Array = field(repr=False)
 
     @property
     def value(self) -> float:
         """Objective J."""
-        return self.trained.value
+        return self.trained.value + 0.5 * self.strength * float(self.step @ self.step)
 
     @property
     def coefficients(self) -> dict[str, Array]:
@@ -298,7 +293,7 @@ class GatedPoint:
     @property
     def kernel(self) -> Array:
         """K_η, in memory that the next evaluation of J overwrites."""
-        return self._objective.combined(self.outputs)
+        return self._objective.gated(self.outputs).whole()
 
     @cached_property
     def gradient(self) -> Array:
@@ -307,7 +302,8 @@ class GatedPoint:
         rows, slopes = objective.output_slopes(self.outputs, self.trained.dual)
         # Samples without a slope contribute nothing.
         features, outputs = objective.features[rows], self.outputs[rows]
-        return objective.gate.pull_back(self.theta, features, outputs, slopes)
+        gradient = objective.gate.pull_back(self.theta, features, outputs, slopes)
+        return gradient + self.strength * self.step
 
 
 # -- J with a ridge penalty towards plain multiple kernel learning --------------------------------
@@ -338,54 +334,10 @@ class AnchoredObjective:
         """Number of machines trained so far."""
         return self.plain.n_inner_solves
 
-    def evaluate(self, theta: Array) -> AnchoredPoint:
+    def evaluate(self, theta: Array) -> GatedPoint:
         """Train the machine at `theta`."""
-        step = theta - self.anchor
-        return AnchoredPoint(self.plain.evaluate(theta), self.strength, step)
-
-
-@dataclass
-class AnchoredPoint:
-    """Point of the gate at the distance ``step = θ − θ₀`` from the anchor."""
-
-    plain: GatedPoint
-    strength: float = field(repr=False)
-    step: Array = field(repr=False)
-
-    @property
-    def value(self) -> float:
-        """J plus the ridge penalty."""
-        return self.plain.value + 0.5 * self.strength * float(self.step @ self.step)
-
-    @cached_property
-    def gradient(self) -> Array:
-        """Gradient of the objective in θ."""
-        return np.asarray(self.plain.gradient + self.strength * self.step)
-
-    @property
-    def theta(self) -> Array:
-        """Parameters of the gate."""
-        return self.plain.theta
-
-    @property
-    def outputs(self) -> Array:
-        """Gate outputs η of the training rows."""
-        return self.plain.outputs
-
-    @property
-    def trained(self) -> Trained:
-        """Machine trained at this point."""
-        return self.plain.trained
-
-    @property
-    def coefficients(self) -> dict[str, Array]:
-        """θ by name, one row for each kernel."""
-        return self.plain.coefficients
-
-    @property
-    def kernel(self) -> Array:
-        """K_η, in memory that the next evaluation overwrites."""
-        return self.plain.kernel
+        point = self.plain.evaluate(theta)
+        return replace(point, strength=self.strength, step=theta - self.anchor)
 
 
 # -- Certificate of a learnt gate -----------------------------------------------------------------

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -33,7 +34,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..kernels import KernelStack
 from ..kernels.on_demand import RegionalKernels
-from ..kernels.tables import naming, resolve_columns, select_columns
+from ..kernels.tables import Columns, Table, naming, resolve_columns, select_columns
 from ..kernels.transforms import StackTransform
 from ..utils.numerics import ACCUMULATED
 from ..utils.sklearn import Interval, StrOptions, num_samples, warn_caller
@@ -49,6 +50,7 @@ _BETTER = 1e-9
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class KernelRegions(BaseEstimator):
     """Regions by kernel k-means on the mean of several kernels.
 
@@ -110,18 +112,11 @@ class KernelRegions(BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_regions: int | Sequence[int] = 3,
-        *,
-        sharpness: float | Sequence[float] | str = "auto",
-        n_init: int = 10,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.n_regions = n_regions
-        self.sharpness = sharpness
-        self.n_init = n_init
-        self.random_state = random_state
+    n_regions: int | Sequence[int] = 3
+    _: KW_ONLY
+    sharpness: float | Sequence[float] | str = "auto"
+    n_init: int = 10
+    random_state: int | np.random.RandomState | None = 0
 
     def fit(self, stack: KernelStack, sample_weight: Array | None = None) -> Self:
         """Learn regions from the kernels of training samples, a Gram stack."""
@@ -442,12 +437,12 @@ class GivenRegions(BaseEstimator):
     """
 
     def __init__(
-        self, model: BaseEstimator | Callable[[Any], Any] | None = None, *, columns: Any = None
+        self, model: BaseEstimator | Callable[[Any], Any] | None = None, *, columns: Columns = None
     ) -> None:
         self.model = model
         self.columns = columns
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: object = None, sample_weight: object = None) -> Self:
         """Learn regions from training rows; no region may be empty there."""
         with naming("regions"):
             self._model = _unfitted(self.model)
@@ -469,7 +464,7 @@ class GivenRegions(BaseEstimator):
         self.n_regions_ = shares.shape[1]
         return self
 
-    def shares(self, X: Any) -> Array:
+    def shares(self, X: Table) -> Array:
         """Return the shares of the rows of X, ``(n_rows, n_regions_)``."""
         check_is_fitted(self, "n_regions_")
         with naming("regions"):
@@ -481,7 +476,7 @@ class GivenRegions(BaseEstimator):
                 )
         return shares
 
-    def _checked(self, X: Any) -> Array:
+    def _checked(self, X: Table) -> Array:
         raw = self._raw(select_columns(X, self._columns))
         try:
             shares = np.asarray(raw.toarray() if hasattr(raw, "toarray") else raw, dtype=float)
@@ -514,7 +509,7 @@ class GivenRegions(BaseEstimator):
             )
         return np.asarray(shares / totals[:, None])
 
-    def _raw(self, table: Any) -> Any:
+    def _raw(self, table: Table) -> Any:
         model = self._model
         if model is None:
             return table

@@ -17,7 +17,6 @@
 `views`        `Views`: named tables of the same samples
 `matching`     matching of rows, samples and targets by label
 **matrices**
-`samples`      kernels of samples together with their targets, weights and groups
 `stack`        `KernelStack`: stored matrices with transforms, saved and loaded
 `operators`    sums and products of kernel matrices
 `on_demand`    kernels computed on demand: many kernels, many rows, kernels of regions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial, singledispatch
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -19,11 +20,12 @@ from ..utils.storable import storable
 from .base import Kernel, writable
 from .checks import check_symmetric
 from .standard import RBF, ChiSquare, Cosine, Laplacian, Linear, Polynomial
-from .tables import Columns, Matrix, Table, as_view
+from .tables import Matrix, Table, as_view
 from .transforms import frozen_scale
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class PairwiseKernel(Kernel):
     """Kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, by name.
 
@@ -52,12 +54,8 @@ class PairwiseKernel(Kernel):
         "params": [dict, None],
     }
 
-    def __init__(
-        self, metric: str = "linear", params: dict | None = None, *, columns: Columns = None
-    ) -> None:
-        self.metric = metric
-        self.params = params
-        self.columns = columns
+    metric: str = "linear"
+    params: dict | None = None
 
     @property
     def is_psd(self) -> bool:
@@ -69,6 +67,7 @@ class PairwiseKernel(Kernel):
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class GaussianProcessKernel(Kernel):
     """Kernel of :mod:`sklearn.gaussian_process.kernels` with fixed hyperparameters.
 
@@ -96,9 +95,7 @@ class GaussianProcessKernel(Kernel):
     _factors = ("constant_value", "noise_level")
     _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [gp.Kernel]}
 
-    def __init__(self, kernel: gp.Kernel, *, columns: Columns = None) -> None:
-        self.kernel = kernel
-        self.columns = columns
+    kernel: gp.Kernel
 
     @property
     def is_psd(self) -> bool:
@@ -115,6 +112,7 @@ class GaussianProcessKernel(Kernel):
         return self.kernel.diag(X)
 
 
+@dataclass(eq=False, repr=False)
 class CallableKernel(Kernel):
     """Kernel defined by a function ``f(X, Y)`` that returns the kernel matrix.
 
@@ -138,11 +136,7 @@ class CallableKernel(Kernel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"function": [callable]}
 
-    def __init__(
-        self, function: Callable[[Any, Any], np.ndarray], *, columns: Columns = None
-    ) -> None:
-        self.function = function
-        self.columns = columns
+    function: Callable[[Any, Any], np.ndarray]
 
     @property
     def is_psd(self) -> bool:
@@ -303,6 +297,7 @@ class _Lookup(Kernel):
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class Precomputed(_Lookup):
     """Precomputed kernel matrix, indexed by row numbers.
 
@@ -332,12 +327,11 @@ class Precomputed(_Lookup):
 
     _matrix_parameter = "gram"
 
-    def __init__(self, gram: ArrayLike, *, columns: Columns = None) -> None:
-        self.gram = gram
-        self.columns = columns
+    gram: ArrayLike
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class FromDistances(_Lookup):
     """Kernel ``exp(−D / η)`` of a distance matrix, indexed by row numbers.
 
@@ -375,12 +369,8 @@ class FromDistances(_Lookup):
         "scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"mean"})]
     }
 
-    def __init__(
-        self, distances: ArrayLike, scale: float | str = "mean", *, columns: Columns = None
-    ) -> None:
-        self.distances = distances
-        self.scale = scale
-        self.columns = columns
+    distances: ArrayLike
+    scale: float | str = "mean"
 
     def _learn_scale(self, X: np.ndarray, weights: np.ndarray) -> None:
         super()._learn_scale(X, weights)

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..utils.sklearn import sample_weights
 from ..utils.storable import storable
+from . import tables
 from .adapters import as_kernel
 from .base import Kernel
 from .categories import Categorical, Jaccard
@@ -32,21 +33,6 @@ from .composition import After, names_its_views, views_of
 from .stack import KernelStack
 from .standard import RBF, Cosine, Laplacian, Linear
 from .strings import Spectrum
-from .tables import (
-    Table,
-    as_numbers,
-    as_table,
-    check_numbers,
-    column_label,
-    column_of_strings,
-    is_frame,
-    is_missing,
-    is_numeric,
-    naming,
-    refuse_not_finite,
-    select_columns,
-    stands_for_number,
-)
 from .union import KernelUnion
 from .views import Views, are_views, as_views
 
@@ -112,7 +98,7 @@ class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return output
 
     def _checked(self, X: object, *, reset: bool) -> np.ndarray:
-        check_numbers(X, "X")
+        tables.check_numbers(X, "X")
         return validate_data(self, X, dtype=np.float64, reset=reset)
 
 
@@ -201,17 +187,17 @@ def auto_kernels(view: object) -> KernelUnion:
     >>> dict(union.kernels)["categories"]
     Categorical(columns=['colour'])
     """
-    if (strings := column_of_strings(view)) is not None:
+    if (strings := tables.column_of_strings(view)) is not None:
         if not _are_sequences(strings.ravel()):
             raise ValueError(_NO_DEFAULT)
         kernels = _of_sequences(strings.ravel())
     else:
         table = _checked(view)
-        kernels = _of_frame(table) if is_frame(table) else _of_numbers(table)
+        kernels = _of_frame(table) if tables.is_frame(table) else _of_numbers(table)
     return KernelUnion(list(kernels.items()))
 
 
-def _checked(view: Table) -> Any:
+def _checked(view: tables.Table) -> Any:
     """Return `view` as a table; raise an error if it is none."""
     if isinstance(view, KernelStack):
         raise ValueError('A KernelStack holds kernels: pass it with kernels="precomputed".')
@@ -221,15 +207,15 @@ def _checked(view: Table) -> Any:
         )
     if not sparse.issparse(view) and np.ndim(view) == 1:
         raise ValueError(_NO_DEFAULT)
-    return as_table(view)
+    return tables.as_table(view)
 
 
 # -- types of tables -------------------------------------------------------------------------
 
 
-def _of_frame(frame: Table) -> Named:
+def _of_frame(frame: tables.Table) -> Named:
     """Return kernels of numbers, sequences and categories, and a product of both."""
-    odd = [position for position, dtype in enumerate(frame.dtypes) if not is_numeric(dtype)]
+    odd = [position for position, dtype in enumerate(frame.dtypes) if not tables.is_numeric(dtype)]
     texts = [position for position in odd if _holds_categories(frame, position)]
     sequences = [position for position in texts if _are_sequences(entries_of(frame, position))]
     numbers = np.setdiff1d(np.arange(frame.shape[1]), texts).tolist()
@@ -237,16 +223,18 @@ def _of_frame(frame: Table) -> Named:
     for position in categories:
         if not _has_category_dtype(frame, position):
             (name,) = _labels(frame, [position])
-            label = column_label(frame, position)
+            label = tables.column_label(frame, position)
             refuse_no_categories(entries_of(frame, position), label, name)
     kernels = _of_numbers_and_categories(frame, numbers, categories)
     return kernels | _of_sequence_columns(frame, sequences)
 
 
-def _of_numbers_and_categories(frame: Table, numbers: list[int], categories: list[int]) -> Named:
+def _of_numbers_and_categories(
+    frame: tables.Table, numbers: list[int], categories: list[int]
+) -> Named:
     if len(numbers) == frame.shape[1]:
         return _of_numbers(frame)
-    kernels = _of_numbers(select_columns(frame, numbers)) if numbers else {}
+    kernels = _of_numbers(tables.select_columns(frame, numbers)) if numbers else {}
     kernels = {name: kernel.on(_labels(frame, numbers)) for name, kernel in kernels.items()}
     if not categories:
         return kernels
@@ -270,13 +258,13 @@ def _of_sequence_columns(frame: object, positions: list[int]) -> Named:
 
 
 def _of_sequences(entries: np.ndarray) -> Named:
-    shortest = min(len(entry) for entry in entries if not is_missing(entry))
+    shortest = min(len(entry) for entry in entries if not tables.is_missing(entry))
     return {f"spectrum({k})": Spectrum(k) for k in (1, 2, 3) if k <= shortest}
 
 
 def _are_sequences(entries: np.ndarray) -> bool:
     """Return True if strings are sequences of letters, not names, words, texts or categories."""
-    known = [entry for entry in entries if not is_missing(entry)]
+    known = [entry for entry in entries if not tables.is_missing(entry)]
     if not known or not all(isinstance(entry, str) for entry in known):
         return False
     letters = set("".join(known))
@@ -290,9 +278,9 @@ def _are_sequences(entries: np.ndarray) -> bool:
     )
 
 
-def _of_numbers(table: Table) -> Named:
-    check_numbers(table, "X", _ENCODE if is_frame(table) else _AS_FRAME)
-    refuse_not_finite(table, "X")
+def _of_numbers(table: tables.Table) -> Named:
+    tables.check_numbers(table, "X", _ENCODE if tables.is_frame(table) else _AS_FRAME)
+    tables.refuse_not_finite(table, "X")
     if hasattr(table, "iloc") and any(hasattr(dtype, "subtype") for dtype in set(table.dtypes)):
         raise TypeError(
             "the data frame has sparse columns: pass frame.sparse.to_coo(), or dense columns, "
@@ -305,8 +293,8 @@ def _of_numbers(table: Table) -> Named:
         values.sum_duplicates()
         values = values.data
     else:
-        values = as_numbers(table)
-        refuse_letters_read_as_digits(values, partial(column_label, table))
+        values = tables.as_numbers(table)
+        refuse_letters_read_as_digits(values, partial(tables.column_label, table))
     is_sparse = is_sparse or (values.size > 0 and np.mean(values == 0) > _MOSTLY_ZEROS)
     if table.shape[1] >= _FEWEST_BITS and np.all((values == 0) | (values == 1)):
         return _of_bits(is_sparse)
@@ -325,11 +313,7 @@ def _of_dense(n_columns: int) -> Named:
     kernels = {name: kernel.after(StandardScaler()) for name, kernel in kernels.items()}
     # The cosine of a single number is its sign.
     angle: Named = {"cosine": Cosine()} if n_columns > 1 else {}
-    return {
-        **kernels,
-        **angle,
-        "scores-laplacian": Laplacian("median").after(NormalScores()),
-    }
+    return {**kernels, **angle, "scores-laplacian": Laplacian("median").after(NormalScores())}
 
 
 # On nine tables, mostly one split each, the Gaussian added 0.8 percentage points to Jaccard alone;
@@ -355,7 +339,7 @@ def _of_sparse(non_negative: bool) -> Named:
 
 
 @storable
-def signed_log(X: Table) -> Any:
+def signed_log(X: tables.Table) -> Any:
     """Return ``log(1 + x)``, or ``−log(1 − x)`` for negative x, which new rows may have."""
     if sparse.issparse(X):
         return X.sign().multiply(abs(X).log1p()).tocsr()
@@ -383,7 +367,7 @@ def _holds_categories(frame: object, position: int) -> bool:
     if all(map(_is_number, entries)) or any(isinstance(entry, _TIMES) for entry in entries):
         # Dates among objects raise an error later, with the name of the column.
         return False
-    _refuse_mistakes(entries, column_label(frame, position))
+    _refuse_mistakes(entries, tables.column_label(frame, position))
     return True
 
 
@@ -393,14 +377,14 @@ def _has_category_dtype(frame: object, position: int) -> bool:
     return name.startswith(("category", "categorical", "enum"))
 
 
-def _column(frame: Table, position: int) -> Any:
+def _column(frame: tables.Table, position: int) -> Any:
     return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
 
 
 def _refuse_mistakes(entries: np.ndarray, column: str) -> None:
     """Raise an error for a column of numbers, perhaps as text, with a few other entries."""
-    known = [(row, entry) for row, entry in enumerate(entries) if not is_missing(entry)]
-    others = [(row, entry) for row, entry in known if not stands_for_number(entry)]
+    known = [(row, entry) for row, entry in enumerate(entries) if not tables.is_missing(entry)]
+    others = [(row, entry) for row, entry in known if not tables.stands_for_number(entry)]
     if others and len(others) < (1.0 - _MOSTLY_NUMBERS) * len(known):
         row, entry = others[0]
         texts = [str(entry).strip() for _, entry in known]
@@ -416,10 +400,10 @@ def _is_number(entry: object) -> bool:
     """Return True if an object other than text can be converted to a number, or is missing."""
     if isinstance(entry, str | bytes):
         return False
-    return is_missing(entry) or stands_for_number(entry)
+    return tables.is_missing(entry) or tables.stands_for_number(entry)
 
 
-def _labels(frame: Table, positions: list[int]) -> list[Any]:
+def _labels(frame: tables.Table, positions: list[int]) -> list[Any]:
     """Return the names of columns, or their positions if names are not strings."""
     names = [frame.columns[position] for position in positions]
     return names if all(isinstance(name, str) for name in names) else positions
@@ -511,7 +495,7 @@ def kernels_for(X: object, kernels: object = None, *, missing: str = "error") ->
 
 def _of_view(kernels: object, view: str, views: Views) -> list[tuple[str, Any]]:
     """Return the named kernels of one view, from its entry in a dict of kernels."""
-    with naming(f"view {view!r}"):
+    with tables.naming(f"view {view!r}"):
         pairs = (auto_kernels(views[view]) if kernels is None else as_union(kernels))._pairs
         several = kernels is None or isinstance(kernels, KernelUnion | Mapping | list | tuple)
         named = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -22,22 +23,10 @@ from sklearn.utils.validation import check_array
 
 from ..utils.numerics import in_threads
 from ..utils.sklearn import num_samples, sample_weights
+from . import tables
 from .checks import check_finite
 from .operators import TILE_ROWS, mirror, mirror_tile
-from .tables import (
-    Columns,
-    Matrix,
-    SharedTable,
-    Table,
-    array_if_plain,
-    as_table,
-    check_numbers,
-    column_positions,
-    naming,
-    refuse_not_finite,
-    resolve_columns,
-    select_columns,
-)
+from .tables import Columns, Matrix, SharedTable, Table, naming
 
 if TYPE_CHECKING:
     from .composition import After, OfView, Product, Sum
@@ -170,6 +159,7 @@ def _largest_sum(X: Matrix) -> float:
     return _largest(np.asarray(X.sum(axis=1)).ravel())
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Kernel(BaseEstimator, ABC):
     """Positive semi-definite similarity between the rows of tables.
 
@@ -192,14 +182,12 @@ class Kernel(BaseEstimator, ABC):
         Number of compared columns, set by ``fit``.
     """
 
-    columns: Any
-    _accepts_sparse: bool = True
+    columns: Columns = None
+
+    _accepts_sparse: ClassVar[bool] = True
     #: Whether entries are compared as categories, so that their types matter.
     _of_categories: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
-
-    def __init__(self, *, columns: Columns = None) -> None:
-        self.columns = columns
 
     @property
     def is_psd(self) -> bool:
@@ -229,7 +217,7 @@ class Kernel(BaseEstimator, ABC):
         """
         self._validate_params()
         with naming(self._title):
-            self.columns_ = resolve_columns(self.columns, X)
+            self.columns_ = tables.resolve_columns(self.columns, X)
             X = self._chosen(X, self.columns_)
         self._fit(X, sample_weight)
         return self
@@ -340,7 +328,7 @@ class Kernel(BaseEstimator, ABC):
 
         The result is shared by all kernels of a class.
         """
-        check_numbers(
+        tables.check_numbers(
             X,
             "X",
             f"Choose the columns to compare, as in {type(self).__name__}().on(['a', 'b']), or "
@@ -349,7 +337,7 @@ class Kernel(BaseEstimator, ABC):
         try:
             # A fixed memory order, so that rounding errors do not depend on the container.
             return check_array(
-                array_if_plain(X),
+                tables.array_if_plain(X),
                 accept_sparse="csr" if self._accepts_sparse else False,
                 dtype=np.float64,
                 order="C",
@@ -357,7 +345,7 @@ class Kernel(BaseEstimator, ABC):
             )
         except ValueError as error:
             if "NaN" in str(error) or "infinity" in str(error):
-                refuse_not_finite(X, "X")  # its message also names the place
+                tables.refuse_not_finite(X, "X")  # its message also names the place
             raise
 
     def _fit(self, X: Table, sample_weight: ArrayLike | None) -> None:
@@ -377,7 +365,7 @@ class Kernel(BaseEstimator, ABC):
         compared as categories. A list of single objects has no columns.
         """
         if len(SharedTable.of(X).shape) == 2:
-            yield "", column_positions(X, self._frozen_columns(X)), self._of_categories
+            yield "", tables.column_positions(X, self._frozen_columns(X)), self._of_categories
 
     # -- shared steps ----------------------------------------------------------------------
 
@@ -397,10 +385,12 @@ class Kernel(BaseEstimator, ABC):
         _, places = shared.once(id(columns), lambda: (columns, _places(shared, columns)))
         columns = None if places is None else columns
         key = type(self)._validated, self._accepts_sparse, places
-        return shared.once(key, lambda: self._validated(select_columns(shared, columns)))
+        return shared.once(key, lambda: self._validated(tables.select_columns(shared, columns)))
 
     def _frozen_columns(self, X: object) -> Any:
-        return self.columns_ if hasattr(self, "columns_") else resolve_columns(self.columns, X)
+        return (
+            self.columns_ if hasattr(self, "columns_") else tables.resolve_columns(self.columns, X)
+        )
 
     def _check_widths(self, X: Table, Y: Table) -> None:
         width = X.shape[1]
@@ -442,8 +432,8 @@ def _places(X: SharedTable, columns: Columns) -> tuple[int, ...] | None:
     """Return the positions of columns; None if they are all columns, in order."""
     if columns is None:
         return None
-    places = tuple(column_positions(X, columns))
-    return None if places == tuple(range(as_table(X.X).shape[1])) else places
+    places = tuple(tables.column_positions(X, columns))
+    return None if places == tuple(range(tables.as_table(X.X).shape[1])) else places
 
 
 # -- Evaluation of several kernels, tile by tile --------------------------------------------------

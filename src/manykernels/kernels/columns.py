@@ -31,10 +31,7 @@ NUMBERS, TRUTH, TEXT, DATES, OTHERS = "numbers", "truth values", "text", "dates"
 # Number of categories listed in a warning.
 _SHOWN = 5
 # Spellings of booleans, as pandas reads and other programs write them.
-_TRUTHS = {
-    True: ("True", "TRUE", "true"),
-    False: ("False", "FALSE", "false"),
-}
+_TRUTHS = {True: ("True", "TRUE", "true"), False: ("False", "FALSE", "false")}
 _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 # Larger integers are not represented exactly as a float.
 _EXACT = 2**53

@@ -660,7 +660,7 @@ class WhereKnown(PartialKernel):
         self.kernel = kernel
 
     @property
-    def columns(self) -> Any:
+    def columns(self) -> Any:  # type: ignore[override]
         """Columns that the kernel compares."""
         return self.kernel.columns
 

@@ -1,11 +1,10 @@
 """Sums and products of kernels, kernels of views, and kernels after transformers."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -19,23 +18,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..utils.sklearn import Interval, num_samples, safe_indexing, sample_weights
 from ..utils.storable import storable
+from . import tables
 from .base import Kernel
 from .completion import PartialKernel
-from .tables import (
-    Columns,
-    SharedTable,
-    Table,
-    as_table,
-    check_numbers,
-    column_positions,
-    copied,
-    entries_of_one_column,
-    is_frame,
-    naming,
-    refuse_masked,
-    refuse_repeated_columns,
-    select_columns,
-)
+from .tables import Columns, SharedTable, Table, naming
 from .views import Views, are_views, as_views
 
 
@@ -50,6 +36,7 @@ class _AnyTableKernel(Kernel):
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class Constant(_AnyTableKernel):
     """Constant kernel, the same similarity for every pair of rows.
 
@@ -70,9 +57,7 @@ class Constant(_AnyTableKernel):
         "value": [Interval(Real, None, None, closed="neither")]
     }
 
-    def __init__(self, value: float = 1.0, *, columns: Columns = None) -> None:
-        self.value = value
-        self.columns = columns
+    value: float = 1.0
 
     @property
     def is_psd(self) -> bool:
@@ -92,16 +77,15 @@ class Constant(_AnyTableKernel):
         return np.full(num_samples(X), float(self.value))
 
 
+@dataclass(eq=False, repr=False)
 class _Pair(_AnyTableKernel):
     """Two kernels of the same `columns`, combined elementwise; each validates X itself."""
 
-    _operation: np.ufunc
+    _operation: ClassVar[np.ufunc]
     _parameter_constraints: ClassVar[dict[str, Any]] = {"left": [Kernel], "right": [Kernel]}
 
-    def __init__(self, left: Kernel, right: Kernel, *, columns: Columns = None) -> None:
-        self.left = left
-        self.right = right
-        self.columns = columns
+    left: Kernel
+    right: Kernel
 
     @classmethod
     def combining(cls, left: Any, right: Any) -> Any:
@@ -129,8 +113,8 @@ class _Pair(_AnyTableKernel):
     def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
         """Yield the columns of both kernels."""
         columns = self._frozen_columns(X)
-        chosen = X if columns is None else select_columns(X, columns)
-        places = None if columns is None else column_positions(X, columns)
+        chosen = X if columns is None else tables.select_columns(X, columns)
+        places = None if columns is None else tables.column_positions(X, columns)
         for kernel in self._parts():
             for view, positions, as_categories in kernel.compared_columns(chosen):
                 if places is not None:
@@ -291,6 +275,7 @@ def views_of(kernel: object) -> set[str]:
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class After(Kernel):
     """Kernel of the output of a transformer, written ``kernel.after(transformer)``.
 
@@ -339,10 +324,8 @@ class After(Kernel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [Kernel]}
 
-    def __init__(self, kernel: Kernel, transformer: object, *, columns: Columns = None) -> None:
-        self.kernel = kernel
-        self.transformer = transformer
-        self.columns = columns
+    kernel: Kernel
+    transformer: object
 
     @property
     def is_psd(self) -> bool:
@@ -357,12 +340,14 @@ class After(Kernel):
         return f"{self._title}, output of the transformer"
 
     def _validated(self, X: object) -> SharedTable:
-        refuse_masked(X, "X")
-        return SharedTable(self._texts(X) if _takes_texts(self.transformer) else as_table(X))
+        tables.refuse_masked(X, "X")
+        return SharedTable(
+            self._texts(X) if _takes_texts(self.transformer) else tables.as_table(X)
+        )
 
     def _texts(self, X: object) -> np.ndarray:
         """Return the texts of one column or of a list; raise an error for other entries."""
-        rows = entries_of_one_column(X, "the transformer takes one text per row")
+        rows = tables.entries_of_one_column(X, "the transformer takes one text per row")
         for place, text in enumerate(rows):
             if not isinstance(text, str | bytes):
                 raise ValueError(f"the transformer needs texts, but row {place} is {text!r}.")
@@ -394,7 +379,9 @@ class After(Kernel):
         transformer = clone(self.transformer)
         with naming(self._title), _explaining(table):
             # A copy, since a transformer with copy=False overwrites its input.
-            transformer.fit(copied(table), **({"sample_weight": weights} if weighted else {}))
+            transformer.fit(
+                tables.copied(table), **({"sample_weight": weights} if weighted else {})
+            )
         return transformer, SharedTable(self._transformed(transformer, table))
 
     def _evaluate(self, X: SharedTable, Y: SharedTable | None) -> np.ndarray:
@@ -439,7 +426,7 @@ class After(Kernel):
     def _transformed(self, transformer: Any, X: Table) -> Any:
         with naming(self._title):
             with _explaining(X):
-                output = transformer.transform(copied(X))
+                output = transformer.transform(tables.copied(X))
             if num_samples(output) != num_samples(X):
                 raise ValueError(
                     f"the transformer returned {num_samples(output)} rows for {num_samples(X)}; "
@@ -454,12 +441,12 @@ def _explaining(table: object) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not is_frame(table):
+        if not tables.is_frame(table):
             raise
-        refuse_repeated_columns(table)
+        tables.refuse_repeated_columns(table)
         unlike = isinstance(error, np.exceptions.DTypePromotionError)
         if unlike or "could not convert string to float" in str(error):
-            check_numbers(table, "X", "Choose other columns, or encode it first.")
+            tables.check_numbers(table, "X", "Choose other columns, or encode it first.")
         raise
 
 

@@ -460,10 +460,7 @@ class RegionalKernels(TransformedKernels):
     """
 
     def __init__(
-        self,
-        base: KernelStack | StreamedKernels,
-        row_factors: np.ndarray,
-        col_factors: np.ndarray,
+        self, base: KernelStack | StreamedKernels, row_factors: np.ndarray, col_factors: np.ndarray
     ) -> None:
         n_regions, n_kernels = len(row_factors), base.n_kernels
         self.base, self._row_factors, self._col_factors = base, row_factors, col_factors

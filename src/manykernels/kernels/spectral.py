@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
@@ -264,6 +264,7 @@ VARIANCE_RULES: dict[str, Callable[[Any, np.ndarray, Any, Any, Any], VarianceErr
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class Denoise(SpectralTransform):
     """Keep the leading principal axes of every kernel, which hold a share of its variance.
 
@@ -323,16 +324,10 @@ class Denoise(SpectralTransform):
 
     _per_kernel = ("variance_", "cv_errors_")
 
-    def __init__(
-        self,
-        variance: float | str | Sequence[float] = 0.9,
-        *,
-        reg: float | None = None,
-        folds: int = 5,
-    ):
-        self.variance = variance
-        self.reg = reg
-        self.folds = folds
+    variance: float | str | Sequence[float] = 0.9
+    _: KW_ONLY
+    reg: float | None = None
+    folds: int = 5
 
     def _cutter(self, stack: KernelStack, weights: np.ndarray, y: object) -> Cutter:
         self.variance_ = np.ones(stack.n_kernels)

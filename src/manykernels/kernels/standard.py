@@ -7,6 +7,7 @@ All have the parameter `columns` of :class:`~manykernels.kernels.Kernel`. Kernel
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -27,7 +28,7 @@ from .base import (
     SquaredDistances,
     evaluated,
 )
-from .tables import Columns, Matrix, SharedTable, Table
+from .tables import Matrix, SharedTable, Table
 from .transforms import GammaKernel, gamma_options
 
 # Most entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
@@ -93,6 +94,7 @@ class Linear(ComparingKernel):
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class Polynomial(ComparingKernel, GammaKernel):
     """Polynomial kernel ``(gamma ⟨x, y⟩ + coef0) ** degree``.
 
@@ -122,18 +124,9 @@ class Polynomial(ComparingKernel, GammaKernel):
         "coef0": [Interval(Real, None, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        degree: int = 3,
-        gamma: float | str = "auto",
-        coef0: float = 1.0,
-        *,
-        columns: Columns = None,
-    ) -> None:
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.columns = columns
+    degree: int = 3
+    gamma: float | str = "auto"
+    coef0: float = 1.0
 
     @property
     def is_psd(self) -> bool:
@@ -182,6 +175,7 @@ class Cosine(ComparingKernel):
         return row_norms(normalize(X), squared=True)
 
 
+@dataclass(eq=False, repr=False)
 class DistanceKernel(ComparingKernel, GammaKernel):
     """Base class of kernels that decay exponentially with a distance, their `_comparison`."""
 
@@ -189,9 +183,7 @@ class DistanceKernel(ComparingKernel, GammaKernel):
         "gamma": gamma_options("scale", "auto", "median")
     }
 
-    def __init__(self, gamma: float | str = "scale", *, columns: Columns = None) -> None:
-        self.gamma = gamma
-        self.columns = columns
+    gamma: float | str = "scale"
 
     def _from_compared(self, values: np.ndarray, out: np.ndarray) -> None:
         np.multiply(values, -self._factor(), out=out)
@@ -203,6 +195,7 @@ class DistanceKernel(ComparingKernel, GammaKernel):
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class RBF(DistanceKernel):
     """Gaussian kernel ``exp(−gamma ‖x − y‖² / width²)``.
 
@@ -234,12 +227,7 @@ class RBF(DistanceKernel):
         "width": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self, gamma: float | str = "scale", width: float = 1.0, *, columns: Columns = None
-    ) -> None:
-        self.gamma = gamma
-        self.width = width
-        self.columns = columns
+    width: float = 1.0
 
     def _factor(self) -> float:
         # Two divisions, since the square of an extreme width may overflow.
@@ -283,6 +271,7 @@ class _HistogramKernel(Kernel):
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class ChiSquare(_HistogramKernel, DistanceKernel):
     """Exponential χ² kernel ``exp(−gamma Σ (x − y)² / (x + y))`` of histograms.
 
@@ -301,9 +290,7 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
 
     _comparison = ChiSquareDistances
     _parameter_constraints: ClassVar[dict[str, Any]] = {"gamma": gamma_options("median")}
-
-    def __init__(self, gamma: float | str = 1.0, *, columns: Columns = None) -> None:
-        super().__init__(gamma, columns=columns)
+    gamma: float | str = 1.0
 
 
 @storable

@@ -22,10 +22,11 @@ from sklearn.exceptions import NotFittedError
 from ..utils.sklearn import Interval, StrOptions
 from ..utils.storable import storable
 from .base import Kernel
-from .tables import Columns, Table, naming
+from .tables import Table, naming
 from .words import Counts, Occurrences, Sequences, Term, add_products, letters_of
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class StringKernel(Kernel):
     """Base class of string kernels; a subclass defines the words that are counted, `_terms`.
 
@@ -38,9 +39,9 @@ class StringKernel(Kernel):
         "normalize": ["boolean"],
     }
 
-    alphabet: str | None
-    unknown: str
-    normalize: bool
+    normalize: bool = True
+    alphabet: str | None = None
+    unknown: str = "error"
 
     @abstractmethod
     def _terms(self) -> list[tuple[float, Term]]:
@@ -136,6 +137,7 @@ class Words:
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class Spectrum(StringKernel):
     """Spectrum kernel, the number of common words of k letters.
 
@@ -184,20 +186,7 @@ class Spectrum(StringKernel):
         "k": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        k: int = 3,
-        *,
-        normalize: bool = True,
-        alphabet: str | None = None,
-        unknown: str = "error",
-        columns: Columns = None,
-    ) -> None:
-        self.k = k
-        self.normalize = normalize
-        self.alphabet = alphabet
-        self.unknown = unknown
-        self.columns = columns
+    k: int = 3
 
     @property
     def _span(self) -> tuple[int, str]:
@@ -224,6 +213,7 @@ class _PlacedWords:
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class WeightedDegree(StringKernel):
     """Weighted degree kernel, common words of up to d letters at the same positions.
 
@@ -264,20 +254,7 @@ class WeightedDegree(StringKernel):
         "d": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        d: int = 10,
-        *,
-        normalize: bool = True,
-        alphabet: str | None = None,
-        unknown: str = "error",
-        columns: Columns = None,
-    ) -> None:
-        self.d = d
-        self.normalize = normalize
-        self.alphabet = alphabet
-        self.unknown = unknown
-        self.columns = columns
+    d: int = 10
 
     @property
     def _span(self) -> tuple[int, str]:
@@ -325,6 +302,7 @@ _MOST_PATTERNS = 1000
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class Mismatch(StringKernel):
     """Mismatch kernel, the number of common words of k letters with up to m mismatches.
 
@@ -381,22 +359,8 @@ class Mismatch(StringKernel):
         "m": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        k: int = 3,
-        m: int = 1,
-        *,
-        normalize: bool = True,
-        alphabet: str | None = None,
-        unknown: str = "error",
-        columns: Columns = None,
-    ) -> None:
-        self.k = k
-        self.m = m
-        self.normalize = normalize
-        self.alphabet = alphabet
-        self.unknown = unknown
-        self.columns = columns
+    k: int = 3
+    m: int = 1
 
     @property
     def _span(self) -> tuple[int, str]:
@@ -492,6 +456,7 @@ class _Subsequences:
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class Gapped(StringKernel):
     """Gappy kernel, the number of common words of k letters with gaps in windows of g letters.
 
@@ -539,24 +504,9 @@ class Gapped(StringKernel):
         "decay": [Interval(Real, 0, 1, closed="right"), None],
     }
 
-    def __init__(
-        self,
-        k: int = 3,
-        g: int = 5,
-        decay: float | None = None,
-        *,
-        normalize: bool = True,
-        alphabet: str | None = None,
-        unknown: str = "error",
-        columns: Columns = None,
-    ) -> None:
-        self.k = k
-        self.g = g
-        self.decay = decay
-        self.normalize = normalize
-        self.alphabet = alphabet
-        self.unknown = unknown
-        self.columns = columns
+    k: int = 3
+    g: int = 5
+    decay: float | None = None
 
     @property
     def _span(self) -> tuple[int, str]:

@@ -3,8 +3,6 @@
 The transforms of this module do not copy the values of a stack, except Spherical after centring.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from copy import copy
 from numbers import Real
@@ -78,7 +76,7 @@ def _inverse_variance(kernel: object, X: Matrix, weights: np.ndarray) -> float:
     return 1.0 / (X.shape[1] * variance)
 
 
-def _inverse_median_distance(kernel: Any, X: Matrix, weights: np.ndarray) -> float:
+def _inverse_median_distance(kernel: Kernel, X: Matrix, weights: np.ndarray) -> float:
     """Return the inverse of the weighted median distance of pairs, or of the mean if that is 0.
 
     Pairs of a row with itself are included, since a row of weight two counts as two equal rows.

@@ -14,13 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from ..utils.numerics import storage
-from ..utils.sklearn import (
-    BaseComposition,
-    Interval,
-    VisualBlock,
-    num_samples,
-    sample_weights,
-)
+from ..utils.sklearn import BaseComposition, Interval, VisualBlock, num_samples, sample_weights
 from ..utils.storable import storable
 from .adapters import as_kernel
 from .base import SquaredDistances, check_filled, evaluate_into
@@ -160,7 +154,7 @@ class KernelUnion(BaseComposition):
         psd = all(kernel.is_psd for _, kernel in union.kernels_)
         return check_stack(KernelStack(out, union.names_, gram=True, checked=psd))
 
-    def subset(self, indices: Any) -> KernelUnion:
+    def subset(self, indices: np.ndarray) -> KernelUnion:
         """Return a fitted union of the kernels at `indices` (integers, a slice or a mask)."""
         check_is_fitted(self)
         chosen = np.atleast_1d(np.arange(len(self.kernels_))[indices])
@@ -388,7 +382,7 @@ class RBFSubsets(KernelUnion):
             )
         return int(sizes[0]), int(sizes[1])
 
-    def subset(self, indices: Any) -> KernelUnion:
+    def subset(self, indices: np.ndarray) -> KernelUnion:
         """Return a fitted :class:`KernelUnion` of the kernels at `indices`."""
         chosen = np.atleast_1d(np.arange(len(self.kernels_))[indices])
         kernels = [self.kernels_[j] for j in chosen]

@@ -170,11 +170,7 @@ class Views:
     """
 
     def __init__(
-        self,
-        tables: object,
-        *,
-        join: str = "exact",
-        columns: Mapping[str, Any] | None = None,
+        self, tables: object, *, join: str = "exact", columns: Mapping[str, Any] | None = None
     ) -> None:
         if join not in JOINS:
             raise ValueError(f"join must be one of {', '.join(map(repr, JOINS))}, got {join!r}.")
@@ -435,7 +431,7 @@ class _Places:
         return views[np.atleast_1d(np.arange(len(views))[rows])]
 
 
-def columns_like(table: Table, model: Any, then: str = "training") -> Table:
+def columns_like(table: Table, model: Table, then: str = "training") -> Table:
     """Return `table` with its columns in the order of `model`, the table of training or `then`."""
     dimensions, expected_dimensions = len(table.shape), len(model.shape)
     if dimensions != expected_dimensions:

@@ -67,7 +67,7 @@ class Sequences:
         """Number of letters of each string."""
         return np.diff(self.bounds)
 
-    def __getitem__(self, rows: Any) -> Sequences:
+    def __getitem__(self, rows: slice | np.ndarray) -> Sequences:
         """Return some of the strings, selected by a slice, a mask or positions."""
         chosen = np.arange(len(self))[rows]
         lengths = self.lengths[chosen]

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg
 from sklearn.metrics import average_precision_score, brier_score_loss
 
-from ..discriminant.decision import CalibratedScores
-from ..discriminant.problem import indicator_rule, labelled_stack, rule_offsets
+from ..discriminant import CalibratedScores, indicator_rule, labelled_stack, rule_offsets
 from ..estimators.kernel_data import KernelData
 from ..estimators.search import checked_regs
 from ..kernels import KernelStack

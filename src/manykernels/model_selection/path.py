@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from ..discriminant.problem import labelled_stack
+from ..discriminant import Samples, labelled_stack
 from ..estimators.kernel_data import KernelData
 from ..estimators.search import checked_norms, checked_regs
 from ..kernels import KernelStack
-from ..kernels.samples import Samples
 from ..kernels.transforms import preparation
 from ..solvers.path import PAPER_NORMS, GridPoint, walk_grid
 from ..utils.sklearn import warn_caller

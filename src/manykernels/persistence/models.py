@@ -180,7 +180,7 @@ def _state(value: Any) -> dict[str, Any] | None:
 # -- storing -------------------------------------------------------------------------------
 
 
-def _stand_in(value: Any, walk: _Walk) -> Any:
+def _stand_in(value: object, walk: _Walk) -> Any:
     """Return the replacement of a value, or the value itself."""
     if isinstance(value, _FUNCTIONS):
         return _known_function(value, walk.place)
@@ -361,10 +361,7 @@ def _archive(members: dict[str, bytes], n_bytes: int) -> io.BytesIO:
 
 
 def load(
-    path: str | os.PathLike[str],
-    *,
-    trusted: Collection[str] = (),
-    max_bytes: int | None = None,
+    path: str | os.PathLike[str], *, trusted: Collection[str] = (), max_bytes: int | None = None
 ) -> Any:
     """Load a model saved by :func:`save`.
 

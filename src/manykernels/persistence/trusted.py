@@ -9,8 +9,6 @@ Of scikit-learn, all estimators are trusted, and frequent types of parameters: s
 kernels of Gaussian processes, column selectors.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Mapping
 from functools import cache

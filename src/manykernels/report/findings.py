@@ -27,6 +27,7 @@ from ..inspection.intervals import Intervals, Mean
 from ..inspection.study import LeftOutAnswers, left_out_answers
 from ..kernels import KernelStack
 from ..kernels.completion import views_of_kernels
+from ..kernels.tables import Table
 from ..kernels.views import row_keys
 from ..metrics.classwise import effective_number, in_use
 from ..scale.blocks import comes_in_blocks
@@ -90,7 +91,7 @@ class Samples:
         its training rows. None if equal rows are the groups.
     """
 
-    data: Any
+    data: Table
     y: np.ndarray | None
     weights: np.ndarray
     weighted: bool
@@ -102,7 +103,7 @@ class Samples:
     def read(
         cls,
         estimator: KernelEstimator,
-        X: Any,
+        X: Table,
         y: ArrayLike | None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -206,7 +207,7 @@ def _dense(y: Any) -> np.ndarray:
 
 
 def _unseen_rows(
-    estimator: KernelEstimator, original: object, data: Any, counting: np.ndarray
+    estimator: KernelEstimator, original: object, data: Table, counting: np.ndarray
 ) -> tuple[np.ndarray | None, bool]:
     """Return rows that are not training samples, None if unknown, and `Samples.complete`."""
     if isinstance(data, KernelStack):

@@ -20,6 +20,7 @@ from ..display.base import BLUE, COLORS, GREY, GUIDE, Display, bare, cue, pyplot
 from ..display.validation import parameter_name
 from ..estimators.base import KernelEstimator
 from ..inspection import ViewImportance
+from ..kernels.tables import Table
 from ..utils import versions as tables
 from ..utils.files import replacing
 from .summary import summarize
@@ -251,7 +252,7 @@ class Report:
 
 def report(
     estimator: KernelEstimator,
-    X: Any = None,
+    X: Table = None,
     y: ArrayLike | None = None,
     *,
     importance: bool | str | ViewImportance = "auto",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from ..discriminant.problem import labelled_stack
+from ..discriminant import labelled_stack
 from ..display.base import BLUE, GUIDE, VERMILION, norm_name, shades
 from ..kernels import KernelStack
 from ..metrics.classwise import effective_number, in_use

@@ -17,8 +17,6 @@
 Parts that do not apply are absent.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from typing import Any
@@ -34,24 +32,11 @@ from ..estimators.inputs import matched_by_label
 from ..inspection import ViewImportance, view_importance
 from ..inspection.study import checked_learner, searches
 from ..kernels import KernelStack, Views
-from ..kernels.tables import is_frame
+from ..kernels.tables import Table, is_frame
 from ..utils.folds import about_groups
 from ..utils.sklearn import num_samples
 from ..utils.versions import versions
-from .findings import (
-    Samples,
-    choice_of,
-    counted,
-    gate_of,
-    judgement,
-    kernel_views,
-    listed,
-    plain,
-    proof_of,
-    row_keys,
-    training_source,
-    weights_of,
-)
+from . import findings
 
 # -- Checks of the samples, and the alignment of their kernels ------------------------------------
 
@@ -68,7 +53,7 @@ _ALIKE = 0.99
 _NAMED_CLASSES = 5
 
 
-def data_checks(estimator: KernelEstimator, samples: Samples | None) -> dict[str, Any]:
+def data_checks(estimator: KernelEstimator, samples: findings.Samples | None) -> dict[str, Any]:
     """Return sizes and checks of the samples; without samples, names known to the model."""
     if samples is None:
         return _known_by_model(estimator)
@@ -93,7 +78,7 @@ def data_checks(estimator: KernelEstimator, samples: Samples | None) -> dict[str
         ]
         for name, table in tables.items():
             checks += _of_table(name, table)
-        keys = row_keys(data)
+        keys = findings.row_keys(data)
         if samples.labels is not None:
             meaning = "one sample within a group only"
         else:
@@ -103,7 +88,7 @@ def data_checks(estimator: KernelEstimator, samples: Samples | None) -> dict[str
                 "Equal rows",
                 len(keys) - len(set(keys)),
                 lambda n: (
-                    f"{counted(n, 'row')} with the same entries as another; equal rows "
+                    f"{findings.counted(n, 'row')} with the same entries as another; equal rows "
                     f"count as {meaning}"
                 ),
                 "no two rows are equal",
@@ -116,7 +101,7 @@ def data_checks(estimator: KernelEstimator, samples: Samples | None) -> dict[str
             {
                 "name": "Training samples",
                 "good": False,
-                "found": f"{counted(seen, 'row')} of X equal to training samples",
+                "found": f"{findings.counted(seen, 'row')} of X equal to training samples",
             }
         )
     if samples.y is not None and is_classifier(estimator) and samples.y.ndim == 1:
@@ -130,7 +115,8 @@ def data_checks(estimator: KernelEstimator, samples: Samples | None) -> dict[str
                 "Small classes",
                 len(few),
                 lambda n: (
-                    f"fewer than {_FEW_OF_CLASS} samples of {listed(few[:_NAMED_CLASSES])}"
+                    f"fewer than {_FEW_OF_CLASS} samples of "
+                    + findings.listed(few[:_NAMED_CLASSES])
                     + (" and others" if n > _NAMED_CLASSES else "")
                 ),
                 f"every class has {_FEW_OF_CLASS} samples or more",
@@ -159,7 +145,7 @@ def _checked(
     return {"name": name, "good": number == 0, "found": problem(number) if number else good}
 
 
-def _kind_of_table(table: Any) -> str:
+def _kind_of_table(table: Table) -> str:
     if sparse.issparse(table):
         return "sparse numbers"
     if is_frame(table):
@@ -167,11 +153,11 @@ def _kind_of_table(table: Any) -> str:
     return "numbers" if np.asarray(table).dtype.kind in "biuf" else "text or objects"
 
 
-def _of_table(name: str, table: Any) -> list[dict[str, Any]]:
+def _of_table(name: str, table: Table) -> list[dict[str, Any]]:
     """Check a table for missing values and constant columns."""
     if len(table.shape) == 1:
         return []
-    of = "" if name == "X" else f", {listed([name])}"
+    of = "" if name == "X" else f", {findings.listed([name])}"
     if is_frame(table):
         columns = [np.asarray(table[name]) for name in table.columns]
         names = [str(name) for name in table.columns]
@@ -184,7 +170,9 @@ def _of_table(name: str, table: Any) -> list[dict[str, Any]]:
         columns, names = list(array.T), [f"{j}" for j in range(array.shape[1])]
     gaps = sum(int(np.count_nonzero(_missing(column))) for column in columns)
     constant = [name for name, column in zip(names, columns, strict=True) if _is_constant(column)]
-    missing = _checked(f"Missing values{of}", gaps, lambda n: counted(n, "missing value"), "none")
+    missing = _checked(
+        f"Missing values{of}", gaps, lambda n: findings.counted(n, "missing value"), "none"
+    )
     return [missing, _constants(of, constant)]
 
 
@@ -193,7 +181,7 @@ def _constants(of: str, names: list[str]) -> dict[str, Any]:
         f"Constant columns{of}",
         len(names),
         lambda n: (
-            f"{counted(n, 'column')}: {listed(names[:_NAMED_CLASSES])}"
+            f"{findings.counted(n, 'column')}: {findings.listed(names[:_NAMED_CLASSES])}"
             + (" and others" if n > _NAMED_CLASSES else "")
         ),
         "none",
@@ -217,7 +205,9 @@ def _is_constant(column: np.ndarray) -> bool:
 # -- alignment -------------------------------------------------------------------------------
 
 
-def alignment_of(estimator: KernelEstimator, samples: Samples) -> dict[str, Any] | str | None:
+def alignment_of(
+    estimator: KernelEstimator, samples: findings.Samples
+) -> dict[str, Any] | str | None:
     """Return the cosines between centred kernels, None if there are fewer than two.
 
     If there are too many, a sentence is returned instead. Only rows that have all kernels are
@@ -235,7 +225,7 @@ def alignment_of(estimator: KernelEstimator, samples: Samples) -> dict[str, Any]
             return None
         stack = samples.data[np.ix_(rows, rows)]
     else:
-        stack = training_source(estimator).union(samples.rows(rows))
+        stack = findings.training_source(estimator).union(samples.rows(rows))
     stack = _without_gaps(stack)
     if stack.n_kernels < 2 or len(stack) < 2:
         return None
@@ -289,7 +279,7 @@ _NAMED = 4
 
 def summarize(
     estimator: KernelEstimator,
-    X: Any = None,
+    X: Table = None,
     y: ArrayLike | None = None,
     *,
     importance: bool | str | ViewImportance = "auto",
@@ -299,15 +289,19 @@ def summarize(
 ) -> dict[str, Any]:
     """Return the contents of a report; parameters as for :func:`~manykernels.report.report`."""
     _check(estimator, X, y, sample_weight, groups, importance)
-    samples = None if X is None else Samples.read(estimator, X, y, sample_weight, groups, new=new)
+    samples = (
+        None
+        if X is None
+        else findings.Samples.read(estimator, X, y, sample_weight, groups, new=new)
+    )
     remarks: list[str] = []
     sections = {
-        "learnt": weights_of(estimator),
+        "learnt": findings.weights_of(estimator),
         "importance": _importance(estimator, X, y, sample_weight, samples, importance, remarks),
-        "judged": None if samples is None else judgement(estimator, samples),
-        "gate": gate_of(estimator),
-        "proof": proof_of(estimator),
-        "choice": choice_of(estimator),
+        "judged": None if samples is None else findings.judgement(estimator, samples),
+        "gate": findings.gate_of(estimator),
+        "proof": findings.proof_of(estimator),
+        "choice": findings.choice_of(estimator),
         "alignment": None if samples is None else alignment_of(estimator, samples),
         "data": data_checks(estimator, samples),
         "reproduce": _reproduce(estimator),
@@ -325,7 +319,7 @@ def summarize(
     }
     heading = {"estimator": type(estimator).__name__, "kind": _kind(estimator)}
     answers = [_what_matters(sections), _how_good(estimator, sections), _how_sure(sections)]
-    contents: dict[str, Any] = plain(
+    contents: dict[str, Any] = findings.plain(
         {
             **heading,
             "answers": [answer for answer in answers if answer is not None],
@@ -338,11 +332,11 @@ def summarize(
 
 def _check(
     estimator: KernelEstimator,
-    X: Any,
+    X: Table,
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
     groups: ArrayLike | None,
-    importance: Any,
+    importance: bool | str | ViewImportance,
 ) -> None:
     if not isinstance(estimator, KernelEstimator):
         got = f"the class {estimator.__name__}" if isinstance(estimator, type) else repr(estimator)
@@ -373,10 +367,10 @@ def _kind(estimator: KernelEstimator) -> str:
 
 def _importance(
     estimator: KernelEstimator,
-    X: Any,
+    X: Table,
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
-    samples: Samples | None,
+    samples: findings.Samples | None,
     importance: bool | str | ViewImportance,
     remarks: list[str],
 ) -> dict[str, Any] | None:
@@ -400,10 +394,10 @@ def _importance(
 
 def _computed(
     estimator: KernelEstimator,
-    X: Any,
+    X: Table,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
-    samples: Samples,
+    samples: findings.Samples,
     **options: Any,
 ) -> ViewImportance:
     """Compute the importance of the views, with the groups of the samples."""
@@ -413,7 +407,7 @@ def _computed(
     return view_importance(estimator, X, y, **options)
 
 
-def _reason_to_skip(estimator: KernelEstimator, samples: Samples) -> str | None:
+def _reason_to_skip(estimator: KernelEstimator, samples: findings.Samples) -> str | None:
     """Return why importance="auto" does not compute the importance, or None if it does."""
     way = "report(model, X, y, importance=True) computes it."
     try:
@@ -423,7 +417,7 @@ def _reason_to_skip(estimator: KernelEstimator, samples: Samples) -> str | None:
     if samples.new is None or samples.new.any():
         kind = "may be new" if samples.new is None else "are new"
         return f"It fits models to training samples, and these samples {kind}. {way}"
-    n_views = len(set(kernel_views(estimator)))
+    n_views = len(set(findings.kernel_views(estimator)))
     if searches(estimator):
         return f"{type(estimator).__name__} would search again for every set of views. {way}"
     if int(num_samples(samples.data)) > _SMALL_ROWS or n_views > _SMALL_VIEWS:
@@ -464,7 +458,7 @@ def _what_matters(sections: dict[str, Any]) -> dict[str, Any]:
         return {
             "question": question,
             "answer": "All kernels equally" if learnt["n_kernels"] > 1 else learnt["kernels"][0],
-            "detail": f"{counted(learnt['n_kernels'], 'kernel')} with equal weights.",
+            "detail": f"{findings.counted(learnt['n_kernels'], 'kernel')} with equal weights.",
             "good": None,
         }
     views = sorted(learnt["view_shares"], key=lambda view: -view["share"])
@@ -475,7 +469,7 @@ def _what_matters(sections: dict[str, Any]) -> dict[str, Any]:
         "question": question,
         "answer": _named([view["name"] for view in views[:number]]),
         "detail": f"{share:.0%} of the weight; {learnt['effective']:.1f} effective of "
-        f"{counted(learnt['n_kernels'], 'kernel')}. Weights do not measure importance.",
+        f"{findings.counted(learnt['n_kernels'], 'kernel')}. Weights do not measure importance.",
         "good": None,
     }
 
@@ -488,7 +482,7 @@ def _needed_views(importance: dict[str, Any]) -> dict[str, str]:
         first = needed[0]
         answer = _named([row["view"] for row in needed])
         detail = (
-            f"Without {listed([first['view']])}, {importance['scoring']} falls by "
+            f"Without {findings.listed([first['view']])}, {importance['scoring']} falls by "
             f"{first['fall']:.3f}{_between(first['fall_low'], first['fall_high'])}."
         )
     else:
@@ -500,14 +494,15 @@ def _needed_views(importance: dict[str, Any]) -> dict[str, str]:
     known = [row for row in rows if not np.isnan(row["alone"])]
     best = max(known, key=lambda row: row["alone"], default=None)
     if best is not None and not best["needed"]:
-        detail += f" The best single view is {listed([best['view']])}, with {best['alone']:.3f}."
+        name = findings.listed([best["view"]])
+        detail += f" The best single view is {name}, with {best['alone']:.3f}."
     return {"answer": answer, "detail": detail}
 
 
 def _named(names: list[str]) -> str:
     if len(names) <= _NAMED:
-        return listed(names)
-    return listed([*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"])
+        return findings.listed(names)
+    return findings.listed([*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"])
 
 
 def _how_good(estimator: KernelEstimator, sections: dict[str, Any]) -> dict[str, Any]:
@@ -586,7 +581,7 @@ def _reproduce(estimator: KernelEstimator) -> dict[str, Any]:
         name: repr(value) for name, value in type(estimator)().get_params(deep=False).items()
     }
     params = {name: repr(value) for name, value in estimator.get_params(deep=False).items()}
-    source = training_source(estimator)
+    source = findings.training_source(estimator)
     kernels = getattr(getattr(source, "union", None), "kernels_", [])
     return {
         "parameters": [

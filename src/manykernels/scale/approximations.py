@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod
@@ -232,6 +232,7 @@ class NystromMap(FeatureMap):
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class Nystrom(Approximation):
     """Approximate kernels by their values at landmarks, a few of the rows.
 
@@ -265,18 +266,8 @@ class Nystrom(Approximation):
         "selector": [LandmarkSelector, None],
     }
 
-    def __init__(
-        self,
-        n_landmarks: int | None = None,
-        *,
-        selector: LandmarkSelector | None = None,
-        block_size: int | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.n_landmarks = n_landmarks
-        self.selector = selector
-        self.block_size = block_size
-        self.random_state = random_state
+    n_landmarks: int | None = None
+    selector: LandmarkSelector | None = field(default=None, kw_only=True)
 
     def features_of(
         self, union: KernelUnion, sample: Table, n_rows: int | None, *, spherical: bool
@@ -452,6 +443,7 @@ class AdditiveChiSquare:
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class RandomFeatures(Approximation):
     """Approximate kernels of differences by cosines and sines with random frequencies.
 
@@ -502,16 +494,7 @@ class RandomFeatures(Approximation):
         "n_features": [Interval(Integral, 2, None, closed="left"), None],
     }
 
-    def __init__(
-        self,
-        n_features: int | None = None,
-        *,
-        block_size: int | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.n_features = n_features
-        self.block_size = block_size
-        self.random_state = random_state
+    n_features: int | None = None
 
     def features_of(
         self, union: KernelUnion, sample: Table, n_rows: int | None, *, spherical: bool
@@ -667,6 +650,7 @@ def _of_categories(kernel: Categorical, request: Request) -> KernelMap:
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class ExactFeatures(Approximation):
     """Replace kernels by a finite number of features whose inner products are exact.
 
@@ -708,16 +692,7 @@ class ExactFeatures(Approximation):
         "max_features": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        max_features: int = MOST_FEATURES,
-        *,
-        block_size: int | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.max_features = max_features
-        self.block_size = block_size
-        self.random_state = random_state
+    max_features: int = MOST_FEATURES
 
     def features_of(
         self, union: KernelUnion, sample: Table, n_rows: int | None, *, spherical: bool

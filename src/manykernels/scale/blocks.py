@@ -30,8 +30,7 @@ from .rows import (
     Reading,
     RowBlocks,
     TableRows,
-    Template,
-    ViewsRows,
+    Targets,
     check_length,
     is_dask,
     names_in,
@@ -85,7 +84,7 @@ class DaskRows(RowBlocks):
     """Rows of a Dask array or data frame, or of a dict of them."""
 
     def __init__(
-        self, X: Table, y: Any, weight: Any, columns: tuple[Names, Names], reading: Reading
+        self, X: Table, y: Targets, weight: Targets, columns: tuple[Names, Names], reading: Reading
     ) -> None:
         super().__init__(reading)
         views = {name: _in_rows(table) for name, table in _named(X).items()}
@@ -101,7 +100,7 @@ class DaskRows(RowBlocks):
         self._first: Tally | None = None
 
     @classmethod
-    def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
+    def of(cls, X: Table, y: Targets, sample_weight: Targets, reading: Reading) -> Self:
         _require_dask()
         names = list(X.columns) if is_frame(X) else []
         columns: list[Any] = []
@@ -124,13 +123,13 @@ class DaskRows(RowBlocks):
         )
         return cls(X, y, sample_weight, (columns[0], columns[1]), reading)
 
-    def _known_columns(self) -> Template | None:
-        """Return the columns of a data frame except targets and weights; None for an array."""
+    def _known_columns(self) -> Table:
+        """Return a data frame without rows, targets and weights; None for an array."""
         (X,) = self._views.values()
         if not is_frame(X):
             return None
         taken = [name for column in self._columns for name in names_in(column)]
-        return Template.of(X._meta.drop(columns=taken))
+        return X._meta.drop(columns=taken)
 
     # -- chunks ----------------------------------------------------------------------------
 
@@ -202,20 +201,19 @@ class DaskRows(RowBlocks):
         self._first = self._first or tally
         return state
 
-    def map(self, function: Callable[[Any], np.ndarray], meta: np.ndarray | None) -> Any:
+    def map(self, function: Callable[[Any], np.ndarray]) -> Any:
         import dask
         import dask.array as da
 
-        if meta is None:
-            rows = (piece.cut(0, 1) for piece in self.pieces() if len(piece) > 0)
-            first = next(self.reading.blocks(islice(rows, 1)), None)
-            if first is None:
-                refuse_no_rows()
-            meta = np.asarray(function(first.X))
-            if meta.dtype.kind in "US":
-                # Strings of other rows may be longer.
-                meta = meta.astype(object)
-        empty = np.empty((0, *meta.shape[1:]), dtype=meta.dtype)
+        # Dask needs the shape and type of results before they are computed: one row has them.
+        rows = (piece.cut(0, 1) for piece in self.pieces() if len(piece) > 0)
+        first = next(self.reading.blocks(islice(rows, 1)), None)
+        if first is None:
+            refuse_no_rows()
+        result = np.asarray(function(first.X))
+        # Strings of other rows may be longer.
+        dtype = np.dtype(object) if result.dtype.kind in "US" else result.dtype
+        empty = np.empty((0, *result.shape[1:]), dtype=dtype)
         job = dask.delayed(self._job(function=function), pure=False, traverse=False)
         apply = dask.delayed(map_rows, pure=False)
         chunks = self._chunks()
@@ -260,7 +258,7 @@ def _is_dask_frame(table: Table) -> bool:
     return is_dask(table) and hasattr(table, "divisions")
 
 
-def _divided_like(base: Any, table: Table) -> Table:
+def _divided_like(base: Table, table: Table) -> Table:
     """Return a Dask frame or Series repartitioned like `base`, if the divisions are known."""
     if not (_is_dask_frame(base) and _is_dask_frame(table)):
         return table
@@ -310,8 +308,8 @@ class Chunk:
     """Delayed rows of one chunk: a table, or a dict of tables."""
 
     X: Table
-    y: Any
-    weight: Any
+    y: Targets
+    weight: Targets
 
 
 @dataclass(frozen=True)
@@ -321,8 +319,8 @@ class Job:
     Attributes
     ----------
     reading : Reading
-    template : Template or None
-        Expected columns of the chunks of a data frame.
+    template : data frame or None
+        Expected columns of the chunks of a data frame, without rows.
     y, weight : str, list of str or None
         Names of the data frame columns that hold targets and weights.
     accumulate, merge : callable
@@ -332,7 +330,7 @@ class Job:
     """
 
     reading: Reading
-    template: Template | None = None
+    template: Table = None
     y: Names = None
     weight: Names = None
     accumulate: Any = None
@@ -380,7 +378,7 @@ class Job:
         return Block(X, y, weight, start, number)
 
 
-def _in_order(values: Any, name: str, first: str, index: Any) -> Any:
+def _in_order(values: Targets, name: str, first: str, index: Any) -> Any:
     """Return the rows of a chunk in the order of `index`, the labels of the table `first`.
 
     The same labels in another order are matched; other labels are refused. The labels 0, 1, 2, …
@@ -492,7 +490,7 @@ class Tally:
             )
 
 
-def _as_numbers(values: Any) -> Any:
+def _as_numbers(values: Targets) -> Any:
     """Return the columns as numbers: check sums for text, zero for NaN."""
     if sparse.issparse(values):
         return values
@@ -522,7 +520,7 @@ def count_rows(X: Table) -> int:
 
 
 def accumulate_rows(
-    job: Job, X: Table, y: Any, weight: Any, start: int, number: int
+    job: Job, X: Table, y: Targets, weight: Targets, start: int, number: int
 ) -> State | None:
     """Return the state and the tally of all blocks of a chunk; None if it is empty."""
     state, tally = None, None
@@ -549,11 +547,6 @@ def map_rows(job: Job, X: Table, number: int, empty: np.ndarray) -> np.ndarray:
     with naming(f"Chunk {number}, whose first row is row 0 here"), one_blas_thread(), undivided():
         blocks = job.blocks(Chunk(X, None, None), 0, 0)
         results = np.concatenate([empty, *(np.asarray(job.function(block.X)) for block in blocks)])
-        # NumPy would truncate strings that are longer than those of `empty`.
-        if results.dtype.kind in "US" and results.dtype.itemsize > empty.dtype.itemsize:
-            raise ValueError(
-                f"results of type {results.dtype} do not fit into {empty.dtype}, the type of meta."
-            )
         return results.astype(empty.dtype, casting="same_kind", copy=False)
 
 
@@ -620,8 +613,8 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 
 def row_blocks(
     X: Table,
-    y: Any = None,
-    sample_weight: Any = None,
+    y: Targets = None,
+    sample_weight: Targets = None,
     *,
     block_size: int | None = None,
     needs_y: bool = False,
@@ -667,9 +660,13 @@ def row_blocks(
     refuse_unread(X)
     if comes_in_blocks(X):
         return DaskRows.of(X, y, sample_weight, reading)
-    if are_views(X):
-        return ViewsRows.of(X, y, sample_weight, reading)
-    if isinstance(X, list | tuple) or hasattr(X, "__array__") or sparse.issparse(X) or is_frame(X):
+    if (
+        are_views(X)
+        or isinstance(X, list | tuple)
+        or hasattr(X, "__array__")
+        or sparse.issparse(X)
+        or is_frame(X)
+    ):
         return TableRows.of(X, y, sample_weight, reading)
     raise TypeError(
         f"X is a {type(X).__name__}, which has no rows. Pass a table (array, sparse matrix, data "
@@ -681,7 +678,6 @@ def map_blocks(
     X: Table,
     function: Callable[[Any], np.ndarray],
     *,
-    meta: np.ndarray | None = None,
     block_size: int | None = None,
     allow_nan: bool = False,
     may_lack: bool = False,
@@ -694,14 +690,12 @@ def map_blocks(
         As in :func:`row_blocks`.
     function : callable
         Function from some rows of X to an array with as many rows.
-    meta : ndarray, optional
-        An empty result, such as ``np.empty((0, 3))``. Dask needs the shape and type of the
-        results before it computes them; without `meta`, the first row is computed for this.
     block_size, allow_nan, may_lack : see :func:`row_blocks`
 
     Returns
     -------
     ndarray, or dask.array.Array for a Dask array or data frame
+        Of a Dask collection only the first row is computed, to know the type of the results.
 
     Examples
     --------
@@ -711,7 +705,7 @@ def map_blocks(
     array([3., 7.])
     """
     blocks = row_blocks(X, block_size=block_size, allow_nan=allow_nan, may_lack=may_lack)
-    return blocks.map(function, meta)
+    return blocks.map(function)
 
 
 def comes_in_blocks(X: Table) -> bool:
@@ -794,7 +788,7 @@ def _is_path(X: Table) -> bool:
     return isinstance(X, str | bytes | os.PathLike)
 
 
-def _is_table(item: Any) -> bool:
+def _is_table(item: object) -> bool:
     """Return True if `item` has rows and columns, or is several tables."""
     return len(getattr(item, "shape", ())) == 2 or are_views(item)
 

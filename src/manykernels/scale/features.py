@@ -134,6 +134,7 @@ def _centred(matrix: np.ndarray) -> np.ndarray:
     return rows - rows.mean(axis=1)[:, None]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Approximation(BaseEstimator, ABC):
     """Base class of approximations of kernels by explicit features.
 
@@ -150,8 +151,8 @@ class Approximation(BaseEstimator, ABC):
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
-    block_size: int | None
-    random_state: int
+    block_size: int | None = None
+    random_state: int = 0
 
     @abstractmethod
     def features_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,8 +28,11 @@ from ..kernels.tables import (
 from ..kernels.views import are_views, as_views, columns_like, matched_views
 from ..utils.sklearn import num_samples, safe_indexing
 
+#: Targets or sample weights: array-like, a Dask collection, or the name of a column of one.
+Targets: TypeAlias = Any
 
-def rows_of(table: Table, rows: Any) -> Table:
+
+def rows_of(table: Table, rows: slice | np.ndarray) -> Table:
     """Return some rows of an array, sparse matrix, data frame or `Views`, by slice or numbers."""
     if isinstance(table, Views):
         return table[rows]
@@ -117,7 +120,8 @@ def refuse_unknown_names(names: str | list[str] | None, columns: list[str], name
 class PieceCheck:
     """Checks pieces one after the other, each against the first."""
 
-    def __init__(self, reading: Reading, template: Template | None = None) -> None:
+    def __init__(self, reading: Reading, template: Table = None) -> None:
+        # The template has the columns of the first piece, and no rows.
         self._reading, self._template = reading, template
         # Whether the first piece had targets and weights.
         self._given: tuple[bool, bool] | None = None
@@ -127,8 +131,9 @@ class PieceCheck:
         y, weight, start = piece.y, piece.weight, piece.start
         with naming(f"Block {piece.number}, which begins at row {start}"):
             X = readable(piece.X)
-            self._template = self._template or Template.of(X)
-            X = self._template.like(X)
+            if self._template is None:
+                self._template = rows_of(X, slice(0, 0))
+            X = like_first(X, self._template)
             if isinstance(X, Views) and not self._reading.may_lack:
                 X.refuse_lacking()
             refuse_not_finite(X, start, self._reading.allow_nan)
@@ -146,54 +151,30 @@ class PieceCheck:
         return Block(X, targets, weights, start, piece.number)
 
 
-class Template:
-    """Columns of the first rows."""
-
-    def __init__(self, model: Table) -> None:
-        self._model = model
-
-    @classmethod
-    def of(cls, X: Table) -> Template:
-        """Return the template of a table, or of views."""
-        if isinstance(X, Views):
-            return ViewsTemplate({name: cls.of(table) for name, table in X.items()})
-        return cls(rows_of(X, slice(0, 0)))
-
-    def like(self, table: Table) -> Any:
-        """Return `table` with named columns in the order of the first rows, or raise."""
-        kind, first = _container(table), _container(self._model)
-        if kind != first:
-            raise ValueError(f"it is {kind}, but was {first} in {_FIRST}.")
-        table = columns_like(table, self._model, then=_FIRST)
-        for position, (now, then) in enumerate(
-            zip(_types(table), _types(self._model), strict=True)
-        ):
-            if now is not then and is_numeric(now) != is_numeric(then):
-                raise ValueError(
-                    f"{_column(table, position)} is of type {now}, but was of type {then} in "
-                    f"{_FIRST}: numbers and other values cannot be mixed in a column."
-                )
-        return table
-
-
-class ViewsTemplate(Template):
-    """Views of the first rows, each with its template."""
-
-    def __init__(self, templates: dict[str, Template]) -> None:
-        self._templates = templates
-
-    def like(self, table: Table) -> Any:
-        """Return `table` with views and their columns in the order of the first rows."""
+def like_first(table: Table, first: Table) -> Table:
+    """Return `table` with views and named columns in the order of `first`, of the first rows."""
+    if isinstance(first, Views):
         view_names = table.names if isinstance(table, Views) else []
-        if sorted(view_names) != sorted(self._templates):
-            now, then = (", ".join(map(repr, names)) for names in (view_names, self._templates))
+        if sorted(view_names) != sorted(first.names):
+            now, then = (", ".join(map(repr, names)) for names in (view_names, first.names))
             raise ValueError(f"it has the views {now or 'none'}, but {_FIRST} had {then}.")
-        views = table.take([table.position(name) for name in self._templates], axis=1)
+        views = table.take([table.position(name) for name in first], axis=1)
         ordered = {}
-        for name, template in self._templates.items():
+        for name, view in first.items():
             with naming(f"view {name!r}"):
-                ordered[name] = template.like(views[name])
+                ordered[name] = like_first(views[name], view)
         return views.with_tables(ordered)
+    kinds = _container(table), _container(first)
+    if kinds[0] != kinds[1]:
+        raise ValueError(f"it is {kinds[0]}, but was {kinds[1]} in {_FIRST}.")
+    table = columns_like(table, first, then=_FIRST)
+    for position, (now, then) in enumerate(zip(_types(table), _types(first), strict=True)):
+        if now is not then and is_numeric(now) != is_numeric(then):
+            raise ValueError(
+                f"{_column(table, position)} is of type {now}, but was of type {then} in "
+                f"{_FIRST}: numbers and other values cannot be mixed in a column."
+            )
+    return table
 
 
 def _container(table: Table) -> str:
@@ -468,7 +449,7 @@ class RowBlocks(ABC):
             refuse_no_rows()
         return state
 
-    def map(self, function: Callable[[Any], np.ndarray], meta: np.ndarray | None) -> Any:
+    def map(self, function: Callable[[Any], np.ndarray]) -> Any:
         """Return ``function(X)`` of every block, as one array."""
         parts = [np.asarray(function(block.X)) for block in self]
         if not parts:
@@ -530,11 +511,14 @@ def is_dask(X: Table) -> bool:
 
 
 class TableRows(RowBlocks):
-    """Rows of one table: array, memory map, sparse matrix, data frame, list."""
+    """Rows of one table (array, memory map, sparse matrix, data frame, list), or of several.
+
+    Several tables are matched by label if they have labels, else by position.
+    """
 
     random_access = True
 
-    def __init__(self, X: Table, y: Any, weight: Any, reading: Reading) -> None:
+    def __init__(self, X: Table, y: Targets, weight: Targets, reading: Reading) -> None:
         super().__init__(reading)
         self.n_rows = n_rows = int(num_samples(X))
         for name, values in (("y", y), ("sample_weight", weight)):
@@ -550,7 +534,10 @@ class TableRows(RowBlocks):
         self.weight = None if weight is None else checked_weights(weight, n_rows)
 
     @classmethod
-    def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
+    def of(cls, X: Table, y: Targets, sample_weight: Targets, reading: Reading) -> Self:
+        if are_views(X):
+            views, y, weight, _ = matched_views(X, y, sample_weight, may_lack=reading.may_lack)
+            return cls(views, y, weight, reading)
         if num_samples(X) == 0:
             refuse_no_rows()
         y, sample_weight = matched_targets(row_labels(X), y=y, sample_weight=sample_weight)
@@ -575,12 +562,3 @@ class TableRows(RowBlocks):
     def bare(self) -> TableRows:
         reading = Reading(_BARE_ROWS, self.reading.needs_y)
         return TableRows(np.empty((self.n_rows or 0, 0)), self.y, self.weight, reading)
-
-
-class ViewsRows(TableRows):
-    """Rows of several tables in memory, matched by label if they have labels, else by position."""
-
-    @classmethod
-    def of(cls, X: Table, y: Any, sample_weight: Any, reading: Reading) -> Self:
-        views, y, weight, _ = matched_views(X, y, sample_weight, may_lack=reading.may_lack)
-        return cls(views, y, weight, reading)

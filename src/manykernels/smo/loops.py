@@ -4,8 +4,6 @@ Slopes of variables at a bound are `±BLOCKED` instead of infinite, so that no d
 NaN and the compiler may reorder sums and comparisons and use vector instructions.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

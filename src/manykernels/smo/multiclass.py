@@ -33,8 +33,6 @@ cost Cε each, while scaling all of them to 2 costs a fraction ε of P.
 solves a linear system; it is solved if it is small. If a bound stops it, more steps follow.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -2,11 +2,9 @@
 
 ==============  =============================================================================
 `base`          the interface `Solver`, its history and observers, certificates, the registry
-`newton`        the default solver, `Newton`, for any loss and any domain
-`quadratic`     the subproblem of a Newton step, a small quadratic program over a domain
-`active_set`    many kernels, few of which can have a weight
+`newton`        the default solver, `Newton`, for any loss and any domain; active sets
+`programs`      the quadratic program of a Newton step; linear programs that grow
 `path`          many norms and regularisations, each solved from its neighbours
-`linear`        linear programs that grow by rows and columns
 `papers`        the programs of the papers: cutting planes, conic programs, SimpleMKL, …
 `columns`       kernels that do not fit into memory, a few columns at a time
 ==============  =============================================================================

@@ -25,15 +25,8 @@ from ..losses.composed import SurrogateLoss
 from ..losses.inexact import BlockAscent, InexactEvaluation
 from ..losses.square import SquareLoss
 from ..losses.svm import BoxAscent, BoxLoss, InexactBoxPoint
-from .base import (
-    Run,
-    Solver,
-    box_loss,
-    fixed_regularization,
-    square_loss,
-    start_or_uniform,
-    weights_are_free,
-)
+from . import base
+from .base import Run, Solver
 from .newton import Newton
 from .papers.descent import RELAXATION, relaxed_update, settled
 
@@ -101,16 +94,16 @@ class Coordinate(Solver, name="coordinate"):
     random_state: int = 0
 
     by_columns = True
-    needs = (square_loss, fixed_regularization)
+    needs = (base.square_loss, base.fixed_regularization)
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> None:
         assert isinstance(loss, SquareLoss)
-        searching = weights_are_free(loss, domain)
+        searching = base.weights_are_free(loss, domain)
         # The guide has as many rows as fit into the cache with all kernels.
         fitting = math.isqrt(self.cache_bytes // (8 * loss.n_kernels))
         n_rows = min(self.start_rows, fitting)
         guide = Guide.on_rows(loss, domain, n_rows) if searching else None
-        weights = start_or_uniform(start, loss, domain)
+        weights = base.start_or_uniform(start, loss, domain)
         if guide is not None and start is None:
             weights = guide.start()
         ascent = BlockAscent.of(loss, self.block_size, self.random_state)
@@ -223,14 +216,14 @@ class Interleaved(Solver, name="interleaved"):
     cache_bytes: int = 2**31
 
     by_columns = True
-    needs = (box_loss, fixed_regularization)
+    needs = (base.box_loss, base.fixed_regularization)
     # Maximum number of rounds, each far cheaper than a machine solved completely.
     default_max_iter = 2000
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str:
         assert isinstance(loss, BoxLoss)
-        searching = weights_are_free(loss, domain)
-        weights = start_or_uniform(start, loss, domain)
+        searching = base.weights_are_free(loss, domain)
+        weights = base.start_or_uniform(start, loss, domain)
         ascent = BoxAscent(loss, self.working_set)
         # Gains are meaningless before every machine has taken some steps.
         ascent.visit_all(weights)

@@ -1,7 +1,5 @@
 """Functions compiled by numba, with a cache on disk if one can be written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -104,11 +102,7 @@ def fill_rows(kernels: Any, gates: np.ndarray, rows: np.ndarray, out: np.ndarray
 
 @compiled(fastmath=_FAST)
 def weighted_sums(
-    kernels: Any,
-    gates: np.ndarray,
-    weights: np.ndarray,
-    rows: np.ndarray,
-    out: np.ndarray,
+    kernels: Any, gates: np.ndarray, weights: np.ndarray, rows: np.ndarray, out: np.ndarray
 ) -> None:
     """Compute ``out[a, p] = Σ_b weights[a, b] K_p[rows[a], rows[b]] gate_p[rows[b]]``.
 

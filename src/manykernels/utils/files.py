@@ -9,8 +9,6 @@ Space is reserved before a file is mapped: writing to a mapping on a full disk r
 but kills the process by a signal.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

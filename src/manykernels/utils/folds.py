@@ -303,7 +303,7 @@ def _score(
     return score
 
 
-def _unscored(scorer: Any, split: int, lacking: str) -> ValueError:
+def _unscored(scorer: Callable[..., float], split: int, lacking: str) -> ValueError:
     function = getattr(scorer, "_score_func", scorer)
     name = getattr(function, "__name__", repr(function))
     return ValueError(

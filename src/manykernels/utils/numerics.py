@@ -4,8 +4,6 @@ All tolerances but TINY are relative to the numbers that a result was computed f
 tolerances in the package are explained multiples of these.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

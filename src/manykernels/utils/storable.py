@@ -6,8 +6,6 @@ from a model file, by ``__new__`` and a dict of attributes, so a registered clas
 registered class.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 Marked = TypeVar("Marked")

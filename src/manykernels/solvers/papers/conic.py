@@ -42,17 +42,9 @@ from ...domains import Array, Domain, Simplex
 from ...losses.base import DualProgram, HasDualProgram, Loss, ProblemSpec
 from ...losses.square import SquareLoss
 from ...utils.numerics import ACCUMULATED, EPS, ROUNDING, matmul
-from ..base import (
-    Bound,
-    Expensive,
-    Run,
-    affordable,
-    dual_program,
-    on_a_simplex,
-    square_loss,
-    start_or_uniform,
-)
-from ..quadratic import clarabel_settings
+from .. import base
+from ..base import Run
+from ..programs import clarabel_settings
 
 # μ falls by the cube of the factor predicted by the direction towards μ = 0 (Mehrotra 1992), but
 # at most by this factor in one step, and not below this fraction of the μ whose point on the path
@@ -326,7 +318,7 @@ _MINUTES_PER_FLOP = 25 * 1e-12
 
 
 @dataclass(frozen=True)
-class SDP(Expensive, name="sdp"):
+class SDP(base.Expensive, name="sdp"):
     """Semidefinite program of Ye 2008, one constraint per class, p = 1: (8), (29), (41).
 
     Large problems are refused unless ``force=True``.
@@ -340,7 +332,7 @@ class SDP(Expensive, name="sdp"):
     True
     """
 
-    needs = (square_loss, on_a_simplex, affordable)
+    needs = (base.square_loss, base.on_a_simplex, base.affordable)
     # Maximum number of interior-point steps; four times the usual number.
     default_max_iter = 100
 
@@ -439,7 +431,7 @@ _MINUTES_PER_UNIT = 7e-10
 
 
 @dataclass(frozen=True)
-class QCQP(Expensive, name="qcqp"):
+class QCQP(base.Expensive, name="qcqp"):
     """Quadratically constrained program of Lanckriet 2004 and Ye 2008, p = 1.
 
     Large problems are refused unless ``force=True``.
@@ -453,7 +445,7 @@ class QCQP(Expensive, name="qcqp"):
     ...     assert estimator.fit(X[::3], y[::3]).certificate_.converged
     """
 
-    needs = (dual_program, on_a_simplex, affordable)
+    needs = (base.dual_program, base.on_a_simplex, base.affordable)
     # The default of Clarabel, whose iterations these are.
     default_max_iter = 200
 
@@ -465,7 +457,7 @@ class QCQP(Expensive, name="qcqp"):
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str:
         assert isinstance(loss, HasDualProgram)
         assert isinstance(domain, Simplex)
-        point = loss.evaluate(start_or_uniform(start, loss, domain))
+        point = loss.evaluate(base.start_or_uniform(start, loss, domain))
         if run.record(point):
             return ""
         weights, v, status = _solve(loss, domain, point.value, run.max_iter)
@@ -473,7 +465,7 @@ class QCQP(Expensive, name="qcqp"):
             point = loss.evaluate(weights)
             settled = domain.settle(weights, point.gains)
             dual = loss.dual_of(v)
-            run.record(point, bound=Bound(loss.lower_bound(dual, domain.support), dual))
+            run.record(point, bound=base.Bound(loss.lower_bound(dual, domain.support), dual))
             if settled.any() and not np.array_equal(settled, weights):
                 run.record(loss.evaluate(domain.onto_boundary(settled)))
         return f"Clarabel ended as {status}"
@@ -562,7 +554,7 @@ def _cone(root: Array, k: int, n_between: int) -> Block:
     return rows, np.append([1.0, -1.0], np.zeros(of_v.shape[0])), clarabel.SecondOrderConeT
 
 
-def _widened(rows: Any, n_variables: int) -> Any:
+def _widened(rows: sparse.sparray, n_variables: int) -> sparse.sparray:
     """Return rows of the first variables as rows of all of them."""
     missing = sparse.csc_matrix((rows.shape[0], n_variables - rows.shape[1]))
     return sparse.hstack([rows, missing], format="csc")

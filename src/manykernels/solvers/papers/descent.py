@@ -24,19 +24,8 @@ from ...domains import Array, Domain, Simplex, lp_domain
 from ...losses.base import Certificate, Evaluation, Loss
 from ...losses.square import SquareEvaluation, SquareLoss
 from ...utils.numerics import ACCUMULATED, EPS
-from ..base import (
-    NO_BOUND,
-    Bound,
-    Problem,
-    Run,
-    Solver,
-    fixed_regularization,
-    on_a_simplex,
-    refuse_unfit,
-    smooth_norm,
-    square_loss,
-    start_or_uniform,
-)
+from .. import base
+from ..base import Run, Solver
 
 #: Default ω of :func:`relaxed_update`. Measured on nine small machines: 1.8 and 1.5 take 71 rounds
 #: of :class:`Interleaved`, 1 takes 99 and 1.95 takes 90; from 2 on they need not converge. For
@@ -105,7 +94,7 @@ class Analytic(Solver, name="analytic"):
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str | None:
         with np.errstate(divide="ignore"):
-            log_weights = np.log(start_or_uniform(start, loss, domain))
+            log_weights = np.log(base.start_or_uniform(start, loss, domain))
             while not run.record(point := loss.evaluate(np.exp(log_weights))):
                 # The loss may have raised a weight that was too small for it.
                 log_weights = np.maximum(log_weights, np.log(point.weights))
@@ -168,13 +157,13 @@ class Dual(Solver, name="dual"):
 
     n_steps: int = 50
 
-    needs = (square_loss, fixed_regularization, smooth_norm)
+    needs = (base.square_loss, base.fixed_regularization, base.smooth_norm)
     # Maximum number of factorisations; a few suffice unless rounding errors are large.
     default_max_iter = 200
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> None:
         assert isinstance(loss, SquareLoss)
-        weights, bound = start_or_uniform(start, loss, domain), NO_BOUND
+        weights, bound = base.start_or_uniform(start, loss, domain), base.NO_BOUND
         while not run.record(point := loss.evaluate(weights), bound=bound):
             weights, bound = _ascend(loss, domain, point, _in_unit_ball, self.n_steps, run.tol)
 
@@ -233,7 +222,7 @@ def tikhonov(
     if not 0.0 < mu < np.inf:
         raise ValueError(f"mu must be positive and finite, got {mu!r}.")
     domain = lp_domain(p)
-    refuse_unfit(Dual(), Problem(loss.spec, domain, tol))
+    base.refuse_unfit(Dual(), base.Problem(loss.spec, domain, tol))
     factor = 1.0 / (2.0 * loss.reg)  # from F to the units of Yan 2012
 
     def penalty(support: float) -> tuple[float, float]:
@@ -264,7 +253,7 @@ def _ascend(
     penalty: Penalty,
     n_steps: int,
     tol: float,
-) -> tuple[Array, Bound]:
+) -> tuple[Array, base.Bound]:
     """Return weights and bound of α after L-BFGS steps from the inner solution at `point`."""
     targets = loss.rotated_targets
     size = float(np.sum(targets**2))
@@ -292,7 +281,7 @@ def _ascend(
     alpha = point.unwhiten(result.x.reshape(targets.shape))
     strengths = np.einsum("jik,ik->j", loss.products(alpha), alpha)
     _, slope = penalty(domain.support(strengths))
-    bound = Bound(float(-result.fun * size), loss.dual_of(alpha / np.sqrt(2.0)))
+    bound = base.Bound(float(-result.fun * size), loss.dual_of(alpha / np.sqrt(2.0)))
     return 4.0 * slope * domain.maximizer(strengths), bound
 
 
@@ -349,7 +338,7 @@ class ReducedGradient(Solver, name="reduced-gradient"):
 
     precision: float = 0.1
 
-    needs = (on_a_simplex,)
+    needs = (base.on_a_simplex,)
     # Maximum number of iterations, as in the code of the authors, whose tolerance is a relative
     # gap of 1e-2.
     default_max_iter = 500
@@ -362,7 +351,7 @@ class ReducedGradient(Solver, name="reduced-gradient"):
             run.n_inner_solves += 1
             return _Point.at(shares, loss, prices)
 
-        point = evaluate(start_or_uniform(start, loss, domain) * prices)
+        point = evaluate(base.start_or_uniform(start, loss, domain) * prices)
         while not run.record(point.evaluation, 0):
             following = self._descend(evaluate, point)
             if following is point:

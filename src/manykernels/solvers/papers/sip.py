@@ -38,9 +38,8 @@ from scipy import sparse
 from ...domains import Array, Domain
 from ...losses.base import Evaluation, Loss
 from ..base import NO_BOUND, Need, Problem, Run, Solver, on_a_simplex, start_or_uniform
-from ..linear import LinearProgram
 from ..newton import Cuts
-from ..quadratic import USABLE, clarabel_settings
+from ..programs import USABLE, LinearProgram, clarabel_settings
 
 # Smallest relative gap that can be reached: the master does not distinguish closer cuts.
 _LEAST_TOL = 1e-7

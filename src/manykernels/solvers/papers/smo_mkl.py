@@ -36,15 +36,8 @@ from ...domains import Array, Domain, LpBall
 from ...losses.base import Loss, ProblemSpec
 from ...losses.svm import BoxLoss, InexactBoxPoint
 from ...utils.numerics import ACCUMULATED, ROUNDING, TINY, allocate
-from ..base import (
-    Expensive,
-    Run,
-    affordable,
-    box_loss,
-    fixed_regularization,
-    smooth_norm,
-    start_or_uniform,
-)
+from .. import base
+from ..base import Run
 
 # Measured: number of sweeps of m steps; time of a sweep per kernel entry, 4 ns for four reads.
 _USUAL_SWEEPS = 200
@@ -52,7 +45,7 @@ _MINUTES_PER_ENTRY = 4e-9 / 60.0
 
 
 @dataclass(frozen=True)
-class SMOMKL(Expensive, name="smo-mkl"):
+class SMOMKL(base.Expensive, name="smo-mkl"):
     """Pair steps on the dual of a support vector machine without weights, 1 < p ≤ ∞.
 
     All kernels are in memory, n·m² numbers. Large problems are refused unless
@@ -68,7 +61,7 @@ class SMOMKL(Expensive, name="smo-mkl"):
     ('smo-mkl', True)
     """
 
-    needs = (box_loss, fixed_regularization, smooth_norm, affordable)
+    needs = (base.box_loss, base.fixed_regularization, base.smooth_norm, base.affordable)
     # Maximum number of sweeps of m steps; ten times the usual number.
     default_max_iter = 10 * _USUAL_SWEEPS
 
@@ -78,7 +71,7 @@ class SMOMKL(Expensive, name="smo-mkl"):
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str:
         assert isinstance(loss, BoxLoss)
-        point = loss.evaluate(start_or_uniform(start, loss, domain))
+        point = loss.evaluate(base.start_or_uniform(start, loss, domain))
         if run.record(point):
             return ""
         if not (point.gains > 0.0).any():
