@@ -42,6 +42,7 @@ from manykernels import (
     Nystrom,
     RandomFeatures,
 )
+from manykernels.gating import KernelRegions
 from manykernels.kernels import RBF, Linear, Polynomial
 from manykernels.kernels.transforms import preparation
 
@@ -559,8 +560,11 @@ def draw_regions(seed: int) -> KernelFit:
     mass = draw_mass(rng, len(X))
     kind = rng.choice(["svc", "svr", "svr", "fda"])
     options = draw_options(rng, SOLVERS, machine=kind != "fda")
-    options["regions"] = int(rng.integers(1, 4))
-    options["sharpness"] = float(rng.choice([0.0, 0.5, 2.0, 8.0, np.inf]))
+    # These estimators have one solver, Newton's.
+    options = {name: options[name] for name in ("p", "tol", "normalize")}
+    n_regions = int(rng.integers(1, 4))
+    sharpness = float(rng.choice([0.0, 0.5, 2.0, 8.0, np.inf]))
+    options["regions"] = KernelRegions(n_regions, sharpness=sharpness)
     source: Any = X
     if rng.random() < 0.3:
         options["kernels"] = "precomputed"

@@ -73,10 +73,12 @@ def single(table: str, kernel: int = 0) -> Method:
     return Method(MKSVC("precomputed", p=1, normalize="spherical"), table, [kernel])
 
 
-def gated(gating: Any, table: str = "all", kind: Any = LocalizedSVC, **options: Any) -> Method:
+def gated(
+    gating: str, table: str = "all", kind: Any = LocalizedSVC, features: Any = slice(None)
+) -> Method:
     """A gate learnt as in the paper: unit diagonals, at most 20 gradient steps, no brakes."""
-    settings = {**AS_THE_PAPER, "normalize": "spherical", "random_state": 0, **options}
-    return Method(kind("precomputed", gating=gating, **settings), table)
+    model = kind("precomputed", gating=gating, normalize="spherical")
+    return Method(model.set_params(**{**AS_THE_PAPER, "gating__features": features}), table)
 
 
 def lighter(problem: Problem, methods: dict[str, Method], more: Any = dict, **changed: Any) -> Any:
@@ -134,7 +136,7 @@ def small_gates(quick: bool) -> Problem:
     """Section 4.1: a gate that looks at principal components only."""
     methods = {"LMKL, gate of all columns": gated("sigmoid")}
     for n in COMPONENTS[:1] if quick else COMPONENTS:
-        methods[f"LMKL, gate of {n} components"] = gated("sigmoid", gating_features=n)
+        methods[f"LMKL, gate of {n} components"] = gated("sigmoid", features=n)
     return lighter(mfeat(quick), methods, name="Section 4.1")
 
 
@@ -207,9 +209,8 @@ def related(quick: bool) -> list[Problem]:
         }
         methods = {"MKL": Method(MKSVC(**alike, p=1))}
         for name, gate in gates.items():
-            settings = {**AS_THE_PAPER, "random_state": 0}
-            methods[name] = Method(LocalizedSVC(**alike, gating=gate, **settings))
-        methods["regions, convex"] = Method(ConvexLocalizedSVC(**alike, p=1, random_state=0))
+            methods[name] = Method(LocalizedSVC(**alike, gating=gate).set_params(**AS_THE_PAPER))
+        methods["regions, convex"] = Method(ConvexLocalizedSVC(**alike, p=1))
         found.append(lighter(problem, methods, name=f"Section 4.5, {problem.set_name}"))
     return found
 

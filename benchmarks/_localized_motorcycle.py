@@ -55,8 +55,8 @@ def measure(quick: bool) -> list[Lines]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name, kernel in kernels.items():
             lines = [(f"line{i}", kernel) for i in range(N_LINES)]
-            options = {"C": PENALTY, "epsilon": TUBE, "normalize": None, "random_state": 0}
-            model = LocalizedSVR(lines, gating="softmax", **options, **AS_THE_PAPER)
+            options = {"C": PENALTY, "epsilon": TUBE, "normalize": None}
+            model = LocalizedSVR(lines, gating="softmax", **options).set_params(**AS_THE_PAPER)
             found.append(_lines(name, model, table, X[:, 0], y))
     single = SVR(C=PENALTY, epsilon=TUBE, gamma=2.0)
     found.append(_lines("one SVR, Gaussian kernel", single, table, X[:, 0], y))

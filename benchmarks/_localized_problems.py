@@ -31,20 +31,20 @@ COPIES_OF_RAW_ROWS = "copies, rows as they are"
 
 #: The method of the paper: no penalty on a gate that looks at all columns, no samples held out.
 WITHOUT_BRAKES: dict[str, Any] = {
-    "penalty": 0.0,
-    "early_stopping": False,
-    "gating_features": slice(None),
+    "gating__penalty": 0.0,
+    "gating__early_stopping": 0,
+    "gating__features": slice(None),
 }
 #: How the gate is learnt: by the library's defaults; as the authors' programs do, by gradient
 #: steps that stop at a change of J by 1e-3, and after at most 20 ("convergence in 5–20
 #: iterations"); or by quasi-Newton steps until J hardly changes.
 AS_THE_PAPER: dict[str, Any] = {
     **WITHOUT_BRAKES,
-    "quasi_newton": False,
+    "gating__quasi_newton": False,
+    "gating__max_iter": 20,
     "tol": 1e-3,
-    "max_iter": 20,
 }
-TO_THE_END: dict[str, Any] = {**WITHOUT_BRAKES, "quasi_newton": True, "tol": 1e-4}
+TO_THE_END: dict[str, Any] = {**WITHOUT_BRAKES, "gating__quasi_newton": True, "tol": 1e-4}
 SETTINGS: dict[str, dict[str, Any]] = {
     "": {},
     "20 steps": AS_THE_PAPER,
@@ -112,11 +112,11 @@ def _localized(kind: Any, names: dict[str, dict[str, Any]], table: str = "all") 
     methods = {}
     for name, options in names.items():
         own = {"kernels": "precomputed", "normalize": "spherical", "gating": "softmax"}
-        own |= {"random_state": 0, **options}
+        own |= options
         place = {"table": own.pop("table", table), "kernels": own.pop("columns", None)}
         for setting, how in SETTINGS.items():
             label = f"{name}, {setting}" if setting else name
-            methods[label] = Method(kind(**own, **how), **place, printed=name)
+            methods[label] = Method(kind(**own).set_params(**how), **place, printed=name)
     return methods
 
 

@@ -35,7 +35,7 @@ LENGTHS = {"one": "spherical", "one on average": None}
 STARTS: dict[str, dict[str, Any]] = {
     "at most 20 gradient steps": AS_THE_PAPER,
     "to the end": TO_THE_END,
-    "to the end, best J of 5 starts": {**TO_THE_END, "n_init": 5},
+    "to the end, best J of 5 starts": {**TO_THE_END, "gating__n_init": 5},
 }
 
 
@@ -44,7 +44,7 @@ def learning(problem: Problem) -> str:
     method = problem.methods["LMKL sigmoid, to the end"]
     rows = []
     for n_steps in LEARNING:
-        J, *costs, support = _means(problem, method, C=1.0, max_iter=n_steps, tol=1e-12)
+        J, *costs, support = _means(problem, method, C=1.0, gating__max_iter=n_steps, tol=1e-12)
         accuracies = [f"{100 - cost:.2f}" for cost in costs]
         rows.append([str(n_steps), f"{J:.2f}", *accuracies, f"{support:.1f}"])
     header = ["steps at most", "J", "accuracy % on training samples", "on test samples", "SV %"]
@@ -82,7 +82,7 @@ def scalings(problem: Problem) -> str:
     for data, table in DATA.items():
         for length, normalize in LENGTHS.items():
             alike = {"kernels": "precomputed", "normalize": normalize}
-            gated = LocalizedSVR(**alike, gating="softmax", random_state=0)
+            gated = LocalizedSVR(**alike, gating="softmax")
             methods = {"one": Method(MKSVR(**alike, p=1), table, [0])}
             for how, options in ways.items():
                 methods[how] = Method(clone(gated).set_params(**options), table)

@@ -85,7 +85,7 @@ METHODS = {
     "plain sum, SVC": MKSVC(GIVEN, p=np.inf),
     # The gap at which the paper stops.
     "SimpleMKL": MKSVC(GIVEN, p=1, solver="reduced-gradient", tol=1e-2),
-    "LocalizedSVC": LocalizedSVC(GIVEN, random_state=0),
+    "LocalizedSVC": LocalizedSVC(GIVEN),
     "ConvexLocalizedSVC": ConvexLocalizedSVC(GIVEN),
     "KimFDA": KimFDA(GIVEN),
     "Average, SVC CV": Average(GIVEN, estimator=MKSVCCV()),

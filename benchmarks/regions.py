@@ -35,6 +35,7 @@ from manykernels import (
     rbf_grid,
 )
 from manykernels.datasets import make_gauss4
+from manykernels.gating import KernelRegions
 from manykernels.kernels import Polynomial
 
 GAUSS4 = "gauss4"
@@ -82,7 +83,10 @@ def scores(name: str, n_splits: int) -> np.ndarray:
         union = kernels_for(split.X, split.kernels).fit(split.X)
         K, K_test = union(split.X), union(split.X_test, split.X)
         models = [plain("precomputed")]
-        models += [local("precomputed", sharpness=sharpness) for sharpness in SHARPNESSES]
+        models += [
+            local("precomputed", regions=KernelRegions(3, sharpness=sharpness))
+            for sharpness in SHARPNESSES
+        ]
         found.append([model.fit(K, split.y).score(K_test, split.y_test) for model in models])
     return np.array(found)
 
@@ -105,7 +109,8 @@ def solves(name: str) -> list[list[str]]:
         setting = f"C={model.C:g}" if hasattr(model, "C") else f"reg={model.reg:g}"
         cells = [name, type(model).__name__, setting]
         for p in NORMS:
-            model.set_params(p=p, regions=4, sharpness=4.0, tol=1e-6).fit(K, split.y)
+            regions = KernelRegions(4, sharpness=4.0)
+            model.set_params(p=p, regions=regions, tol=1e-6).fit(K, split.y)
             mark = "" if model.certificate_.converged else " (not reached)"
             cells.append(f"{model.n_inner_solves_}{mark}")
         rows.append(cells)

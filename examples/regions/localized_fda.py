@@ -23,6 +23,7 @@ from manykernels import (
     LocalizedSVR,
     MKOneClassSVM,
 )
+from manykernels.gating import Softmax
 from manykernels.kernels import RBF, Polynomial
 
 rng = np.random.default_rng(0)
@@ -39,18 +40,10 @@ X, height, y = zigzag(300)
 X_test, height_test, y_test = zigzag(2000)
 line = Polynomial(1, gamma=1.0)
 lines = [(f"line {j}", line) for j in (1, 2, 3)]
-# Settings of the paper: softmax gates, learnt until the objective converges.
-options = {
-    "gating": "softmax",
-    "gating_features": slice(None),
-    "penalty": 0.0,
-    "early_stopping": False,
-    "quasi_newton": False,
-    "tol": 1e-2,
-    "normalize": None,
-    "n_init": 3,
-    "random_state": 0,
-}
+# Settings of the paper: softmax gates of all columns, learnt until the objective converges. The
+# best of three random starts is kept.
+gate = Softmax(features=slice(None), penalty=0.0, early_stopping=0, quasi_newton=False, n_init=3)
+options = {"gating": gate, "normalize": None, "tol": 1e-2}
 
 # %%
 # Three linear kernels with a gate, compared with one linear kernel without a gate. The test scores

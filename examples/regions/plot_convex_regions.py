@@ -20,6 +20,7 @@ from sklearn.mixture import GaussianMixture
 
 from manykernels import MKSVC, ConvexLocalizedSVC
 from manykernels.display import WeightsDisplay
+from manykernels.gating import GivenRegions, KernelRegions
 from manykernels.kernels import RBF
 
 
@@ -46,7 +47,7 @@ kernels = [
 # regions are the components of a Gaussian mixture, fitted to the measurements of the place. The
 # certificate bounds the distance from the optimum for these regions.
 
-place = (slice(0, 4), GaussianMixture(2, random_state=0))
+place = GivenRegions(GaussianMixture(2, random_state=0), columns=slice(0, 4))
 plain = MKSVC(kernels, p=1.2).fit(X, y)
 model = ConvexLocalizedSVC(kernels, p=1.2, regions=place).fit(X, y)
 print(f"relative gap {model.certificate_.rel_gap:.0e}, machines trained {model.n_inner_solves_}")
@@ -61,8 +62,8 @@ for row in model.region_weights():
 
 models = {"no regions": plain, "by place": model}
 for n_regions in (2, 4, 8, 16):
-    localized = ConvexLocalizedSVC(kernels, p=1.2, regions=n_regions, sharpness=4).fit(X, y)
-    models[f"{n_regions} found"] = localized
+    regions = KernelRegions(n_regions, sharpness=4)
+    models[f"{n_regions} found"] = ConvexLocalizedSVC(kernels, p=1.2, regions=regions).fit(X, y)
 scores = {name: model.score(X_test, y_test) for name, model in models.items()}
 for name, score in scores.items():
     print(f"{name:12s} test accuracy {score:.1%}")

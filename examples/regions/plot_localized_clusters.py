@@ -16,17 +16,20 @@ objective.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.base import clone
 
 from manykernels import MKSVC, LocalizedSVC
-from manykernels.gating import PerCluster
+from manykernels.gating import PerCluster, PerSample, Softmax
 from manykernels.kernels import Linear
 
 KERNELS = [("first column", Linear().on([2])), ("second column", Linear().on([3]))]
+# As in the papers: learn until the objective converges.
+PAPER = {"features": [0, 1], "penalty": 0.0, "early_stopping": 0}
 GATES = {
-    "softmax": "softmax",
-    "four clusters": PerCluster(n_clusters=4),
-    "ten clusters": PerCluster(n_clusters=10),
-    "single samples": "instance",
+    "softmax": Softmax(**PAPER),
+    "four clusters": PerCluster(n_clusters=4, **PAPER),
+    "ten clusters": PerCluster(n_clusters=10, **PAPER),
+    "single samples": PerSample(**PAPER),
 }
 REPEATS = 5
 
@@ -46,17 +49,8 @@ def evaluate(repeat):
     plain = MKSVC(KERNELS, normalize=None).fit(X, y)
     rows, models = [(np.nan, plain.score(X_test, y_test))], {}
     for name, gate in GATES.items():
-        model = LocalizedSVC(
-            KERNELS,
-            gating=gate,
-            gating_features=[0, 1],
-            normalize=None,
-            random_state=repeat,
-            # As in the papers: learn until the objective converges.
-            penalty=0.0,
-            early_stopping=False,
-        )
-        models[name] = model.fit(X, y)
+        model = LocalizedSVC(KERNELS, gating=clone(gate), normalize=None)
+        models[name] = model.set_params(gating__random_state=repeat).fit(X, y)
         rows.append((model.objective_, model.score(X_test, y_test)))
     return rows, models, X
 

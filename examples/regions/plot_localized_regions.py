@@ -23,6 +23,7 @@ from manykernels import MKSVC, LocalizedSVC
 from manykernels.datasets import make_gauss4
 from manykernels.datasets.views import GAUSS4_MEANS as MEANS
 from manykernels.datasets.views import GAUSS4_VARIANCES as VARIANCES
+from manykernels.gating import Softmax
 from manykernels.kernels import Polynomial
 
 
@@ -45,14 +46,12 @@ X_test, y_test = make_gauss4(4000, random_state=rng)
 linear, quadratic = Polynomial(1, gamma=1.0), Polynomial(2, gamma=1.0)
 both = [("linear", linear), ("quadratic", quadratic)]
 three = [("first", linear), ("second", linear), ("third", linear)]
-start = {"n_init": 3, "random_state": 0}
-# Settings of the paper: softmax gates, learnt until the objective converges.
-start |= {"gating": "softmax", "gating_features": slice(None), "normalize": "spherical"}
-start |= {"penalty": 0.0, "early_stopping": False, "quasi_newton": False, "tol": 1e-2}
+# Settings of the paper: softmax gates of all columns, learnt until the objective converges.
+gate = Softmax(features=slice(None), penalty=0.0, early_stopping=0, quasi_newton=False, n_init=3)
 models = {
     "One weight each:\nlinear + quadratic": MKSVC(both, p=1),
-    "Localized:\nlinear + quadratic": LocalizedSVC(both, **start),
-    "Localized:\nthree linear": LocalizedSVC(three, **start),
+    "Localized:\nlinear + quadratic": LocalizedSVC(both, gating=gate, tol=1e-2),
+    "Localized:\nthree linear": LocalizedSVC(three, gating=gate, tol=1e-2),
 }
 
 # %%

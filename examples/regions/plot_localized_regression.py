@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from manykernels import LocalizedSVR
+from manykernels.gating import Softmax
 from manykernels.kernels import Polynomial
 
 EPSILON = 16.0
@@ -29,16 +30,16 @@ X = ((times - 30) / 15)[:, None]
 
 # %%
 # The objective has local minima, and the eight random starts do not all end in the same one. The
-# best is kept. By default, gates below 1e-6 are set to zero; with ``gate_tol=0`` the fit is
+# best is kept. By default, gates below 1e-6 are set to zero; with ``threshold=0`` the fit is
 # exactly the sum of its parts.
 
 lines = [(f"line {j}", Polynomial(1, gamma=1.0)) for j in (1, 2, 3)]
-# Settings of the paper: softmax gates, learnt until the objective converges.
-paper = {"gating": "softmax", "gating_features": slice(None), "penalty": 0.0, "tol": 1e-2}
-paper |= {"early_stopping": False, "quasi_newton": False, "normalize": None}
-model = LocalizedSVR(
-    lines, C=1000.0, epsilon=EPSILON, n_init=8, gate_tol=0.0, random_state=0, **paper
-).fit(X, y)
+# Settings of the paper: softmax gates of all columns, learnt until the objective converges.
+paper = {"features": slice(None), "penalty": 0.0, "early_stopping": 0, "quasi_newton": False}
+gate = Softmax(n_init=8, threshold=0.0, **paper)
+model = LocalizedSVR(lines, C=1000.0, epsilon=EPSILON, gating=gate, normalize=None, tol=1e-2).fit(
+    X, y
+)
 print("objective from each start:", *(f"{value:.0f}" for value in model.restart_objectives_))
 
 # %%

@@ -24,6 +24,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import FunctionTransformer
 
 from manykernels import MKSVC, LocalizedSVC
+from manykernels.gating import Sigmoid, Softmax
 from manykernels.kernels import Linear
 
 faces = Path(os.environ.get("MANYKERNELS_DATA", ""), "olivetti", "olivettifaces.mat")
@@ -65,12 +66,12 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 mean = X_train.mean(axis=0)
 options = {"C": 1.0, "normalize": "multiplicative"}
-local = {**options, "gating_features": FunctionTransformer(coarse), "random_state": 0}
-to_the_end = {"penalty": 0.0, "early_stopping": False, "tol": 1e-4, "gate_tol": 1e-4}
+to_the_end = {"penalty": 0.0, "early_stopping": 0, "threshold": 1e-4}
+forms = [form(features=FunctionTransformer(coarse), **to_the_end) for form in (Sigmoid, Softmax)]
 one_weight = MKSVC(patches, p=1, **options).fit(X_train - mean, y_train)
 gated = {
-    name: LocalizedSVC(patches, gating=name, **local, **to_the_end).fit(X_train - mean, y_train)
-    for name in ("sigmoid", "softmax")
+    gate.name: LocalizedSVC(patches, gating=gate, tol=1e-4, **options).fit(X_train - mean, y_train)
+    for gate in forms
 }
 
 # %%

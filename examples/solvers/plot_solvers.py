@@ -20,7 +20,6 @@ from manykernels.kernels import RBF
 from manykernels.kernels.transforms import preparation
 from manykernels.losses.square import SquareLoss
 from manykernels.solvers import SIP, Analytic, Dual, Newton, tikhonov
-from manykernels.solvers.papers.descent import tikhonov_strength
 
 views, y = load_digit_views(noise=3)
 X, y = views[:300], y[:300]
@@ -68,10 +67,11 @@ except ValueError as error:
 
 # %%
 # Instead of a bound on the norm of the weights, their norm can be penalised (Tikhonov form). With
-# the right penalty ``mu`` both problems have the same solution.
+# the right penalty ``mu`` both problems have the same solution. It is the dual norm of the gains,
+# divided by ``2 * reg``.
 
 domain = lp_domain(2.0)
 ball = Newton().solve(loss, domain)
-mu = tikhonov_strength(ball.evaluation, domain, loss.reg)
+mu = domain.support(ball.evaluation.gains) / (2 * loss.reg)
 priced = tikhonov(loss, 2.0, mu)
 print(f"\nat the price mu = {mu:.3g} the norm of free weights is {priced.radius:.4f}")

@@ -99,7 +99,7 @@ rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (200, 2))
 corner = X[:, 1] > np.abs(X[:, 0])
 lines = [("one line", Linear()), ("another line", Linear())]
-gated = LocalizedSVC(lines, C=10, normalize=None, random_state=0).fit(X, corner)
+gated = LocalizedSVC(lines, C=10, normalize=None).fit(X, corner)
 display = GateDisplay.from_estimator(gated, X)
 
 # %%

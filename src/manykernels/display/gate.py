@@ -79,7 +79,7 @@ class GateDisplay(Display):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (100, 2))
     >>> lines = [("left", Linear()), ("right", Linear())]
-    >>> model = LocalizedSVC(lines, C=10.0, random_state=0).fit(X, X[:, 1] > np.abs(X[:, 0]))
+    >>> model = LocalizedSVC(lines, C=10.0).fit(X, X[:, 1] > np.abs(X[:, 0]))
     >>> display = GateDisplay.from_estimator(model, X)
     >>> [ax.get_title(loc="left") for ax in display.axes_]
     ['left', 'right']
