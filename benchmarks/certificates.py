@@ -77,7 +77,9 @@ def examine(seed: int, kind: str = "kernels") -> Verdict:
     """Draw, fit and judge."""
     fit = DRAWN[kind](seed)
     try:
-        model, warned = fit.run()
+        # One thread: several would compute features of other blocks of rows than the oracle.
+        with threadpool_limits(1):
+            model, warned = fit.run()
     except ValueError as error:
         return Verdict(seed, fit.kind, f"{fit.title}: {error}", "refused")
     except Exception as error:
@@ -155,12 +157,11 @@ def main() -> None:
             print(examine(options.seed, kind))
             continue
         verdicts = []
-        with threadpool_limits(1):
-            seeds = range(options.first, options.first + n_fits)
-            for verdict in examined(kind, seeds, options.results):
-                verdicts.append(verdict)
-                if verdict.is_wrong:
-                    print(verdict, flush=True)
+        seeds = range(options.first, options.first + n_fits)
+        for verdict in examined(kind, seeds, options.results):
+            verdicts.append(verdict)
+            if verdict.is_wrong:
+                print(verdict, flush=True)
         sections[TITLES[kind]] = f"{environment()}\n\n{report(verdicts)}"
         print(f"\n## {TITLES[kind]}\n\n{sections[TITLES[kind]]}", flush=True)
     if options.write and sections:
