@@ -163,19 +163,19 @@ def regression_objective(targets: Any, outputs: Any, squares: Any, reg: Any) -> 
     return np.sum(misfit**2) + Wide(reg) * np.trace(squares)
 
 
-# Outputs below this share of their terms are rounding errors in double precision.
-_NOISE = 1e-12
+# Predictions that are off by more than this share of an output have none of it.
+_NOISE = 0.01
 
 
-def regression_turn(targets: Any, outputs: Any, squares: Any, reg: Any, terms: Any) -> Any:
+def regression_turn(targets: Any, outputs: Any, squares: Any, reg: Any, predicted: Any) -> Any:
     """The best linear combinations of `outputs`, of least ``‖H − f‖² + λ‖f‖²``.
 
     What a discriminant says are linear functions of its regression, which these restore. Outputs
-    are sums of `terms`, their absolute values added. Those that are lost in the rounding errors
-    of a prediction are left out, which can only raise the objective.
+    that are lost in the rounding errors of what is `predicted` are left out, which can only raise
+    the objective.
     """
     lengths = np.sqrt(np.sum(outputs**2, axis=0))
-    said = lengths > _NOISE * np.sqrt(np.sum(terms**2, axis=0))
+    said = np.sqrt(np.sum((outputs - predicted) ** 2, axis=0)) < _NOISE * lengths
     turn = np.zeros((outputs.shape[1], targets.shape[1]), dtype=Wide)
     if not said.any():
         return turn

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -167,21 +166,12 @@ class KernelFit(Fit):
     def _kernels(self, model: Any) -> list[Any]:
         """Kernels of the loss in extended precision, not centred."""
         stack = self.rows if isinstance(self.X, list) else model.union_(self.X)
-        mass = self.masses.astype(float)
-        regional = hasattr(model, "regions_")
-        centring = isinstance(model, MKFDA | MKRidge)
-        chain = preparation(model.normalize, center=centring)
-        prepared = chain.fit_transform(stack, sample_weight=mass)
-        kernels = [np.array(stack.kernel(j), dtype=Wide) for j in range(stack.n_kernels)]
-        for step in chain.steps:
-            if hasattr(step, "col_factor_"):
-                factors = step.col_factor_.astype(Wide)
-                kernels = [k * f * f[:, None] for k, f in zip(kernels, factors, strict=True)]
-            elif hasattr(step, "scale_"):
-                kernels = [k * Wide(s) for k, s in zip(kernels, step.scale_, strict=True)]
-        if not regional:
+        chain = preparation(model.normalize, center=isinstance(model, MKFDA | MKRidge))
+        kernels = wide_kernels(stack, chain, self.masses)
+        if not hasattr(model, "regions_"):
             return kernels
         # Those of the fit, which predictions compute again.
+        prepared = chain.transform(stack)
         roots = np.sqrt(model.regions_.shares(prepared).astype(Wide)).T
         return [np.outer(root, root) * kernel for root in roots for kernel in kernels]
 
@@ -209,8 +199,7 @@ class KernelFit(Fit):
         predicted, coefficients = model.transform(self.rows), model.scalings_.astype(Wide)
         outputs, noise = combined @ coefficients, Wide(model.reg_)
         squares = coefficients.T @ outputs
-        terms = roots * (np.abs(combined) @ np.abs(coefficients))
-        turn = regression_turn(targets, roots * outputs, squares, noise, terms)
+        turn = regression_turn(targets, roots * outputs, squares, noise, roots * predicted)
         coefficients, predicted = coefficients @ turn, predicted @ turn
         if noise == 0:
             # All targets are met, and the objective is ‖f‖².
@@ -286,6 +275,19 @@ class KernelFit(Fit):
         if isinstance(model, MKOneClassSVM):
             return [Machine(zeros, zeros, mass, total=model.nu * mass.sum())]
         return class_machines(self.y, mass, 1.0 if learns_reg(model) else model.C, model.loss)
+
+
+def wide_kernels(stack: Any, chain: Any, mass: Any) -> list[Any]:
+    """Kernels scaled by a preparation, which is fitted, in extended precision; not centred."""
+    chain.fit_transform(stack, sample_weight=mass.astype(float))
+    kernels = [np.array(stack.kernel(j), dtype=Wide) for j in range(stack.n_kernels)]
+    for step in chain.steps:
+        if hasattr(step, "col_factor_"):
+            factors = step.col_factor_.astype(Wide)
+            kernels = [k * f * f[:, None] for k, f in zip(kernels, factors, strict=True)]
+        elif hasattr(step, "scale_"):
+            kernels = [k * Wide(s) for k, s in zip(kernels, step.scale_, strict=True)]
+    return kernels
 
 
 def class_machines(labels: Any, mass: Any, C: float, loss: str) -> list[Machine]:
@@ -368,12 +370,11 @@ class FeatureFit(Fit):
         else:
             targets = roots * fisher_targets(self.y, mass)
             predicted, coefficients = model.transform(self.X), model.scalings_.astype(Wide)
-            features, squares = np.hstack(blocks), self._norms(model, coefficients)
-            terms = roots * (np.abs(features) @ np.abs(coefficients))
-            outputs = roots * (features @ coefficients)
-            turn = regression_turn(targets, outputs, squares, reg, terms)
+            outputs, squares = np.hstack(blocks) @ coefficients, self._norms(model, coefficients)
+            predicted = roots * predicted
+            turn = regression_turn(targets, roots * outputs, squares, reg, predicted)
             squares = turn.T @ squares @ turn
-            found = regression_objective(targets, roots * (predicted @ turn), squares, reg)
+            found = regression_objective(targets, predicted @ turn, squares, reg)
         witness = targets - roots * (learnt @ witness_of(model))
         bounds = FeatureSquare(parts, targets).bounds(model.weights_, model.p, witness)
         return replace(bounds, predicted=found)
@@ -647,11 +648,3 @@ def draw_on_features(seed: int) -> FeatureFit:
     options.update(solver="newton", tol=max(options["tol"], 1e-5), max_iter=None)
     C = float(10.0 ** rng.uniform(-3, 3))
     return FeatureFit(MKSVC(kernels, C=C, loss="squared_hinge", **options), X, labels, mass)
-
-
-DRAWN: dict[str, Callable[[int], Fit]] = {
-    "kernels": draw_on_kernels,
-    "joint": draw_joint,
-    "regions": draw_regions,
-    "features": draw_on_features,
-}

@@ -17,8 +17,7 @@ from benchmarks._certificate_oracle import (
     regression_turn,
     support,
 )
-from benchmarks._certificate_problems import DRAWN
-from benchmarks.certificates import Verdict, examine, examined, report
+from benchmarks.certificates import DRAWN, Verdict, examine, examined, report
 from manykernels.domains import lp_domain
 
 
@@ -97,8 +96,8 @@ def _product(first, second):
 def test_directions_that_say_nothing_are_left_out():
     outputs = np.array([[1.0, 1e-15], [-1.0, 2e-15], [0.0, -3e-15]], dtype=Wide)
     targets = np.array([[1.0], [-1.0], [5.0]])
-    terms = np.ones((3, 2))
-    turn = regression_turn(targets, outputs, np.eye(2), 0.0, terms)
+    predicted = outputs + 1e-15
+    turn = regression_turn(targets, outputs, np.eye(2), 0.0, predicted)
     np.testing.assert_allclose(turn.astype(float), [[1.0], [0.0]], atol=1e-12)
 
 
