@@ -16,6 +16,7 @@ Support vector machines, a the coefficients and b the intercept that were return
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,40 +100,61 @@ def fisher_targets(labels: Any, mass: Any) -> Any:
 class Square:
     """The program of the square loss: see the module.
 
-    `parts` are the matrices M_j or, as `factors`, roots R of ``M_j = RRᵀ``, and `targets` SH. In
-    A they are added to `ridge` times the identity. Where that is zero, `constant` (m, 1) is the
-    unit vector that targets and parts are orthogonal to.
+    `parts` are the matrices M_j, or, in a :class:`FeatureSquare`, roots R of ``M_j = RRᵀ``;
+    `targets` are SH. In A the M_j are added to `ridge` times the identity. Where that is zero,
+    `constant` (m, 1) is the unit vector that targets and parts are orthogonal to.
     """
 
     parts: list[Any]
     targets: Any
     ridge: float = 1.0
-    factors: list[Any] | None = None
     constant: Any = None
 
     def gains(self, solution: Any) -> Any:
-        if self.factors is not None:  # squares, which rounding cannot make negative
-            return np.array([np.sum((own.T @ solution) ** 2) for own in self.factors])
         return np.array([np.sum(solution * (part @ solution)) for part in self.parts])
 
     def bounds(self, weights: Any, p: float, witness: Any = None, n_blocks: int = 1) -> Bounds:
         """At these weights; `witness` is a U that is said to prove much, and tried as well."""
+        solved = self.solved(np.asarray(weights, dtype=Wide))
+        if solved is None:
+            return Bounds(np.inf, -np.inf)
+        solution, upper = solved
+        tried = [solution] if witness is None else [solution, witness]
+        return Bounds(upper, max(self._lower(one, p, n_blocks) for one in tried))
+
+    def solved(self, weights: Any) -> tuple[Any, Any] | None:
+        """U and F at some weights; None if A has no factor."""
         system = self.ridge * np.eye(len(self.targets), dtype=Wide)
-        for weight, part in zip(np.asarray(weights, dtype=Wide), self.parts, strict=True):
+        for weight, part in zip(weights, self.parts, strict=True):
             system = system + weight * part
         if self.constant is not None:
             system = system + np.trace(system) * self.constant @ self.constant.T
         solution = _solve_definite(system, self.targets)
-        if solution is None:
-            return Bounds(np.inf, -np.inf)
-        tried = [solution] if witness is None else [solution, witness]
-        lower = max(self._lower(one, p, n_blocks) for one in tried)
-        return Bounds(np.sum(self.targets * solution), lower)
+        return None if solution is None else (solution, np.sum(self.targets * solution))
 
     def _lower(self, solution: Any, p: float, n_blocks: int) -> Any:
         """What U proves, scaled at its best."""
         quadratic = self.ridge * np.sum(solution**2) + support(self.gains(solution), p, n_blocks)
         return np.sum(self.targets * solution) ** 2 / quadratic
+
+
+class FeatureSquare(Square):
+    """The same with roots R as `parts`. A, whose entries hide the identity, is never formed.
+
+    With ``R_β = [√β_j R_j]``, F is the least ``‖SH − R_βx‖² + ‖x‖²``, and ``U = SH − R_βx``.
+    """
+
+    def gains(self, solution: Any) -> Any:
+        return np.array([np.sum((root.T @ solution) ** 2) for root in self.parts])
+
+    def solved(self, weights: Any) -> tuple[Any, Any]:
+        roots = [np.sqrt(w) * root for w, root in zip(weights, self.parts, strict=True) if w > 0]
+        root = np.hstack(roots)
+        system = np.vstack([root, np.eye(root.shape[1], dtype=Wide)])
+        right = np.vstack([self.targets, np.zeros((root.shape[1], self.targets.shape[1]))])
+        x = _least_squares(system, right)
+        solution = self.targets - root @ x
+        return solution, np.sum(solution**2) + np.sum(x**2)
 
 
 def regression_objective(targets: Any, outputs: Any, squares: Any, reg: Any) -> Any:
@@ -141,20 +163,56 @@ def regression_objective(targets: Any, outputs: Any, squares: Any, reg: Any) -> 
     return np.sum(misfit**2) + Wide(reg) * np.trace(squares)
 
 
-def regression_turn(targets: Any, outputs: Any, squares: Any, reg: Any) -> Any:
+# Predictions that are off by more than this share of an output have none of it.
+_NOISE = 0.01
+
+
+def regression_turn(targets: Any, outputs: Any, squares: Any, reg: Any, predicted: Any) -> Any:
     """The best linear combinations of `outputs`, of least ``‖H − f‖² + λ‖f‖²``.
 
-    What a discriminant says are linear functions of its regression, which these restore.
+    What a discriminant says are linear functions of its regression, which these restore. Outputs
+    that are lost in the rounding errors of what is `predicted` are left out, which can only raise
+    the objective.
     """
     lengths = np.sqrt(np.sum(outputs**2, axis=0))
-    lengths = np.where(lengths > 0, lengths, 1)[:, None]
-    outputs, squares = outputs / lengths.T, squares / lengths.T / lengths
-    system = outputs.T @ outputs + Wide(reg) * squares
+    said = np.sqrt(np.sum((outputs - predicted) ** 2, axis=0)) < _NOISE * lengths
     turn = np.zeros((outputs.shape[1], targets.shape[1]), dtype=Wide)
+    if not said.any():
+        return turn
+    lengths = lengths[said]
+    outputs = outputs[:, said] / lengths
+    squares = squares[np.ix_(said, said)] / lengths / lengths[:, None]
+    system = outputs.T @ outputs + Wide(reg) * squares
+    scaled = turn[said]
     for _ in range(3):  # refined, as the system is solved in double precision
-        left = outputs.T @ targets - system @ turn
-        turn += np.linalg.lstsq(system.astype(float), left.astype(float), rcond=1e-13)[0]
-    return turn / lengths
+        left = outputs.T @ targets - system @ scaled
+        scaled += np.linalg.lstsq(system.astype(float), left.astype(float), rcond=1e-13)[0]
+    turn[said] = scaled / lengths[:, None]
+    return turn
+
+
+def _least_squares(matrix: Any, right: Any) -> Any:
+    """Solution of a least-squares problem of full rank by Householder reflections.
+
+    Rows may be of very different sizes: sorted, and with columns by their length, each has errors
+    relative to itself (Cox and Higham 1998).
+    """
+    order = np.argsort(-np.max(np.abs(matrix), axis=1), kind="stable")
+    work, n_columns = np.hstack([matrix, right])[order], matrix.shape[1]
+    places = np.arange(n_columns)
+    for k in range(n_columns):
+        pivot = k + int(np.argmax(np.sum(work[k:, k:n_columns] ** 2, axis=0)))
+        work[:, [k, pivot]] = work[:, [pivot, k]]
+        places[[k, pivot]] = places[[pivot, k]]
+        mirror = work[k:, k].copy()
+        mirror[0] += np.copysign(np.sqrt(np.sum(mirror**2)), mirror[0])
+        mirror /= np.sqrt(np.sum(mirror**2))
+        work[k:, k:] -= 2 * np.outer(mirror, mirror @ work[k:, k:])
+    solution = np.zeros((n_columns, right.shape[1]), dtype=Wide)
+    for k in range(n_columns - 1, -1, -1):
+        known = work[k, k + 1 : n_columns] @ solution[places[k + 1 :]]
+        solution[places[k]] = (work[k, n_columns:] - known) / work[k, k]
+    return solution
 
 
 def _solve_definite(matrix: Any, right: Any) -> Any:
@@ -265,21 +323,27 @@ def machine_bounds(
         kernels = [np.diag(identity), *kernels]
         machines = [replace(machine, ridge=Wide(0)) for machine in machines]
     points = [coefficients] if witness is None else [coefficients, witness.T]
-    lower = max(_machine_lower(kernels, machines, one, p, n_blocks) for one in points)
+
+    def forms(v: Any) -> Any:
+        return np.array([v @ (kernel @ v) for kernel in kernels])
+
+    lower = max(machine_lower(forms, machines, one, p, n_blocks) for one in points)
     return Bounds(upper, lower, None if outputs is None else predicted)
 
 
-def _machine_lower(
-    kernels: list[Any], machines: list[Machine], points: Any, p: float, n_blocks: int
+def machine_lower(
+    forms: Callable[[Any], Any], machines: list[Machine], points: Any, p: float, n_blocks: int = 1
 ) -> Any:
-    """What points, made feasible and scaled at their best, prove of the minimum."""
-    linear = quadratic = Wide(0)
-    gains = np.zeros(len(kernels), dtype=Wide)
+    """What points, made feasible and scaled at their best, prove of the minimum.
+
+    `forms` are ``vᵀK_jv`` of every kernel.
+    """
+    linear = quadratic = gains = Wide(0)
     for machine, point in zip(machines, points, strict=True):
         v = machine.feasible(point)
         first, second = machine.unpenalised(v)
         linear, quadratic = linear + first, quadratic + second
-        gains += np.array([v @ (kernel @ v) / 2 for kernel in kernels])
+        gains = gains + forms(v) / 2
     quadratic += support(gains, p, n_blocks)
     scale = Wide(1)
     if quadratic > 0 and all(machine.total == 0.0 for machine in machines):

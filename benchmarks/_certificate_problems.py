@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +17,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks._certificate_oracle import (
     Bounds,
+    FeatureSquare,
     Machine,
     Square,
     Wide,
     centred,
     fisher_targets,
     machine_bounds,
+    machine_lower,
     outside,
     regression_objective,
     regression_turn,
@@ -165,21 +166,12 @@ class KernelFit(Fit):
     def _kernels(self, model: Any) -> list[Any]:
         """Kernels of the loss in extended precision, not centred."""
         stack = self.rows if isinstance(self.X, list) else model.union_(self.X)
-        mass = self.masses.astype(float)
-        regional = hasattr(model, "regions_")
-        centring = isinstance(model, MKFDA | MKRidge)
-        chain = preparation(model.normalize, center=centring)
-        prepared = chain.fit_transform(stack, sample_weight=mass)
-        kernels = [np.array(stack.kernel(j), dtype=Wide) for j in range(stack.n_kernels)]
-        for step in chain.steps:
-            if hasattr(step, "col_factor_"):
-                factors = step.col_factor_.astype(Wide)
-                kernels = [k * f * f[:, None] for k, f in zip(kernels, factors, strict=True)]
-            elif hasattr(step, "scale_"):
-                kernels = [k * Wide(s) for k, s in zip(kernels, step.scale_, strict=True)]
-        if not regional:
+        chain = preparation(model.normalize, center=isinstance(model, MKFDA | MKRidge))
+        kernels = wide_kernels(stack, chain, self.masses)
+        if not hasattr(model, "regions_"):
             return kernels
         # Those of the fit, which predictions compute again.
+        prepared = chain.transform(stack)
         roots = np.sqrt(model.regions_.shares(prepared).astype(Wide)).T
         return [np.outer(root, root) * kernel for root in roots for kernel in kernels]
 
@@ -207,7 +199,7 @@ class KernelFit(Fit):
         predicted, coefficients = model.transform(self.rows), model.scalings_.astype(Wide)
         outputs, noise = combined @ coefficients, Wide(model.reg_)
         squares = coefficients.T @ outputs
-        turn = regression_turn(targets, roots * outputs, squares, noise)
+        turn = regression_turn(targets, roots * outputs, squares, noise, roots * predicted)
         coefficients, predicted = coefficients @ turn, predicted @ turn
         if noise == 0:
             # All targets are met, and the objective is ‖f‖².
@@ -285,6 +277,19 @@ class KernelFit(Fit):
         return class_machines(self.y, mass, 1.0 if learns_reg(model) else model.C, model.loss)
 
 
+def wide_kernels(stack: Any, chain: Any, mass: Any) -> list[Any]:
+    """Kernels scaled by a preparation, which is fitted, in extended precision; not centred."""
+    chain.fit_transform(stack, sample_weight=mass.astype(float))
+    kernels = [np.array(stack.kernel(j), dtype=Wide) for j in range(stack.n_kernels)]
+    for step in chain.steps:
+        if hasattr(step, "col_factor_"):
+            factors = step.col_factor_.astype(Wide)
+            kernels = [k * f * f[:, None] for k, f in zip(kernels, factors, strict=True)]
+        elif hasattr(step, "scale_"):
+            kernels = [k * Wide(s) for k, s in zip(kernels, step.scale_, strict=True)]
+    return kernels
+
+
 def class_machines(labels: Any, mass: Any, C: float, loss: str) -> list[Machine]:
     """The machines of a classifier; the `ridge` of a learnt C is set later."""
     columns = np.arange(1, 2) if labels.max() == 1 else np.arange(labels.max() + 1)
@@ -314,7 +319,12 @@ def witness_of(model: Any) -> Any:
 
 @dataclass(frozen=True)
 class FeatureFit(Fit):
-    """A fit on explicit features, exact, of landmarks or random."""
+    """A fit on explicit features, exact, of landmarks or random.
+
+    The problem is that of the features that predictions compute. Dual variables of the certificate
+    are those of the features of the fit, which are computed in blocks of rows: other blocks change
+    the last digits, and those of dual variables that are differences of large numbers.
+    """
 
     @property
     def kind(self) -> str:
@@ -322,14 +332,20 @@ class FeatureFit(Fit):
 
     def judge(self, model: Any) -> Bounds:
         mass, predictor = self.masses, model._predictor
-        features = predictor.features(self.X).astype(Wide)
-        for _ in range(2):  # the second time what rounding has left of large offsets
-            features = features - mass @ features / mass.sum()
-        features = features * predictor.scaling.factors
-        blocks = [features[:, block] for block in predictor.features.blocks]
+        size = self.model.approximation.block_size
+        rows = [self.X[start : start + size] for start in range(0, len(self.X), size)]
+        learnt = np.vstack([predictor.features(block) for block in rows]).astype(Wide)
         if isinstance(model, MKSVC):
-            return self._of_machines(model, blocks)
-        return self._of_regression(model, blocks)
+            # From the mean that biases belong to.
+            learnt = learnt - predictor.scaling.mean
+        else:
+            learnt = centred_rows(learnt, mass)
+        features = centred_rows(predictor.features(self.X).astype(Wide), mass)
+        factors = predictor.scaling.factors
+        blocks = [(features * factors)[:, block] for block in predictor.features.blocks]
+        if isinstance(model, MKSVC):
+            return self._of_machines(model, blocks, learnt * factors)
+        return self._of_regression(model, blocks, learnt * factors)
 
     def _norms(self, model: Any, coefficients: Any) -> Any:
         """Products of the functions with these coefficients, under the learnt weights."""
@@ -338,58 +354,59 @@ class FeatureFit(Fit):
         scaled = np.where(weights > 0, coefficients / np.where(weights > 0, weights, 1), 0)
         return coefficients.T @ scaled
 
-    def _of_regression(self, model: Any, blocks: list[Any]) -> Bounds:
+    def _of_regression(self, model: Any, blocks: list[Any], learnt: Any) -> Bounds:
         mass, reg = self.masses, Wide(model.reg)
         roots = np.sqrt(mass)[:, None]
-        factors = [roots * block / np.sqrt(reg) for block in blocks]
-        parts = [own @ own.T for own in factors]
+        parts = [roots * block / np.sqrt(reg) for block in blocks]
         if isinstance(model, MKRidge):
             y = self.y.astype(Wide)[:, None]
             columns = y - mass @ y / mass.sum()
             unit = np.sqrt(mass @ columns**2 / mass.sum())
-            square = Square(parts, roots * columns / unit, factors=factors)
+            targets = roots * columns / unit
             coefficients = model.coef_.reshape(-1, 1).astype(Wide) / unit
             misfit = roots * (y - model.predict(self.X)[:, None]) / unit
             squares = self._norms(model, coefficients)
             found = regression_objective(misfit, 0, squares, reg)
         else:
             targets = roots * fisher_targets(self.y, mass)
-            square = Square(parts, targets, factors=factors)
             predicted, coefficients = model.transform(self.X), model.scalings_.astype(Wide)
             outputs, squares = np.hstack(blocks) @ coefficients, self._norms(model, coefficients)
-            turn = regression_turn(targets, roots * outputs, squares, reg)
+            predicted = roots * predicted
+            turn = regression_turn(targets, roots * outputs, squares, reg, predicted)
             squares = turn.T @ squares @ turn
-            found = regression_objective(targets, roots * (predicted @ turn), squares, reg)
-        witness = square.targets - np.hstack(factors) @ witness_of(model) * np.sqrt(reg)
-        return replace(square.bounds(model.weights_, model.p, witness), predicted=found)
+            found = regression_objective(targets, predicted @ turn, squares, reg)
+        witness = targets - roots * (learnt @ witness_of(model))
+        bounds = FeatureSquare(parts, targets).bounds(model.weights_, model.p, witness)
+        return replace(bounds, predicted=found)
 
-    def _of_machines(self, model: Any, blocks: list[Any]) -> Bounds:
+    def _of_machines(self, model: Any, blocks: list[Any], learnt: Any) -> Bounds:
         mass, coefficients = self.masses, model.coef_.astype(Wide)
         machines = class_machines(self.y, mass, model.C, model.loss)
         biases = model.intercept_.astype(Wide)
         norms = np.diagonal(self._norms(model, coefficients))
-        features = np.hstack(blocks)
         said = model.decision_function(self.X).reshape(len(mass), -1)
+        outputs = learnt @ coefficients + biases
         upper = predicted = Wide(0)
         for k, machine in enumerate(machines):
-            outputs = features @ coefficients[:, k] + biases[k]
-            upper += machine.objective(norms[k], outputs, biases[k])
+            upper += machine.objective(norms[k], outputs[:, k], biases[k])
             predicted += machine.objective(norms[k], said[:, k], biases[k])
-        kernels = [block @ block.T for block in blocks]
-        lower = -np.inf
+
+        def forms(v: Any) -> Any:
+            return np.array([np.sum((v @ block) ** 2) for block in blocks])
+
         proof = witness_of(model)
-        for w, b in ((coefficients, biases), (proof[:-1], proof[-1])):
-            points = np.array(
-                [
-                    balanced(machine, features @ w[:, k] + b[k])
-                    for k, machine in enumerate(machines)
-                ]
-            )
-            nothing = np.zeros(len(machines))
-            weights = np.zeros(len(kernels))
-            found = machine_bounds(kernels, machines, points, nothing, weights, model.p)
-            lower = max(lower, found.lower)
+        lower = -np.inf
+        for one in (outputs, learnt @ proof[:-1] + proof[-1]):
+            points = [balanced(machine, f) for machine, f in zip(machines, one.T, strict=True)]
+            lower = max(lower, machine_lower(forms, machines, points, model.p))
         return Bounds(upper, lower, predicted)
+
+
+def centred_rows(features: Any, mass: Any) -> Any:
+    """Features from their mean."""
+    for _ in range(2):  # the second time what rounding has left of large offsets
+        features = features - mass @ features / mass.sum()
+    return features
 
 
 def balanced(machine: Machine, outputs: Any) -> Any:
@@ -560,8 +577,8 @@ def draw_regions(seed: int) -> KernelFit:
     mass = draw_mass(rng, len(X))
     kind = rng.choice(["svc", "svr", "svr", "fda"])
     options = draw_options(rng, SOLVERS, machine=kind != "fda")
-    # These estimators have one solver, Newton's.
-    options = {name: options[name] for name in ("p", "tol", "normalize")}
+    # The estimators have one solver, but the problem has several.
+    solver = options.pop("solver")
     n_regions = int(rng.integers(1, 4))
     sharpness = float(rng.choice([0.0, 0.5, 2.0, 8.0, np.inf]))
     options["regions"] = KernelRegions(n_regions, sharpness=sharpness)
@@ -584,13 +601,15 @@ def draw_regions(seed: int) -> KernelFit:
         y, scale = draw_values(X, rng)
         epsilon = scale * float(rng.choice([0.0, 0.01, 0.1, 1.0]))
         model: Any = ConvexLocalizedSVR(C=penalty, epsilon=epsilon, **options)
-        return KernelFit(model, source, y, mass)
-    labels = draw_labels(X, rng)
-    if kind == "fda":
-        reg = float(10.0 ** rng.uniform(-10, 5))
-        return KernelFit(ConvexLocalizedFDA(reg=reg, **options), source, labels, mass)
-    loss = str(rng.choice(["hinge", "hinge", "squared_hinge"]))
-    return KernelFit(ConvexLocalizedSVC(C=penalty, loss=loss, **options), source, labels, mass)
+    else:
+        y = draw_labels(X, rng)
+        if kind == "fda":
+            model = ConvexLocalizedFDA(reg=float(10.0 ** rng.uniform(-10, 5)), **options)
+        else:
+            loss = str(rng.choice(["hinge", "hinge", "squared_hinge"]))
+            model = ConvexLocalizedSVC(C=penalty, loss=loss, **options)
+    model.solver = solver
+    return KernelFit(model, source, y, mass)
 
 
 def draw_on_features(seed: int) -> FeatureFit:
@@ -629,11 +648,3 @@ def draw_on_features(seed: int) -> FeatureFit:
     options.update(solver="newton", tol=max(options["tol"], 1e-5), max_iter=None)
     C = float(10.0 ** rng.uniform(-3, 3))
     return FeatureFit(MKSVC(kernels, C=C, loss="squared_hinge", **options), X, labels, mass)
-
-
-DRAWN: dict[str, Callable[[int], Fit]] = {
-    "kernels": draw_on_kernels,
-    "joint": draw_joint,
-    "regions": draw_regions,
-    "features": draw_on_features,
-}

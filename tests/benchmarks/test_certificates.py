@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from benchmarks._certificate_oracle import Machine, Wide, machine_bounds, outside, support
-from benchmarks._certificate_problems import DRAWN
-from benchmarks.certificates import Verdict, examine, examined, report
+from benchmarks._certificate_oracle import (
+    FeatureSquare,
+    Machine,
+    Wide,
+    machine_bounds,
+    outside,
+    regression_turn,
+    support,
+)
+from benchmarks.certificates import DRAWN, Verdict, examine, examined, report
 from manykernels.domains import lp_domain
 
 
@@ -40,6 +48,57 @@ FOUND = [
 @pytest.mark.parametrize(("kind", "seed"), FOUND)
 def test_fits_that_claimed_too_much(kind, seed):
     assert not examine(seed, kind).is_wrong
+
+
+WRONGLY_DOUBTED = [
+    # Directions of a discriminant without a part in the outputs.
+    *[("joint", seed) for seed in (201661, 401813)],
+    # Biases that belong to a mean in double precision.
+    *[("features", seed) for seed in (101074, 101965, 102276, 102467, 301611, 400540)],
+    # Products of features and dual variables from matrices of large numbers.
+    ("features", 300801),
+    # An identity that is lost in such matrices.
+    *[("features", seed) for seed in (301558, 301997)],
+    # Dual variables that are differences of large numbers, from features of other blocks of rows.
+    *[("features", seed) for seed in (100664, 301695)],
+]
+
+
+@pytest.mark.parametrize(("kind", "seed"), WRONGLY_DOUBTED)
+def test_fits_whose_claims_hold(kind, seed):
+    verdict = examine(seed, kind)
+    assert verdict.status == "certified"
+    assert not verdict.is_wrong
+
+
+def test_bounds_of_large_features():
+    """The exact minimum, in rational numbers, where λ is 1e-22 of the squares of the features."""
+    rng = np.random.default_rng(0)
+    roots = 1e11 * rng.standard_normal((9, 2))
+    targets = rng.standard_normal((9, 1))
+    a, b = ([Fraction(float(entry)) for entry in column] for column in roots.T)
+    h = [Fraction(float(entry)) for entry in targets[:, 0]]
+    aa, ab, bb = _product(a, a) + 1, _product(a, b), _product(b, b) + 1
+    ah, bh = _product(a, h), _product(b, h)
+    explained = (bb * ah**2 - 2 * ab * ah * bh + aa * bh**2) / (aa * bb - ab**2)
+    exact = _product(h, h) - explained
+    square = FeatureSquare([column[:, None].astype(Wide) for column in roots.T], targets)
+    bounds = square.bounds([1.0, 1.0], np.inf)
+    assert float(bounds.upper) == pytest.approx(float(exact), rel=1e-12)
+    assert float(bounds.lower) == pytest.approx(float(exact), rel=1e-12)
+    assert bounds.lower <= bounds.upper * (1 + 1e-15)
+
+
+def _product(first, second):
+    return sum(x * y for x, y in zip(first, second, strict=True))
+
+
+def test_directions_that_say_nothing_are_left_out():
+    outputs = np.array([[1.0, 1e-15], [-1.0, 2e-15], [0.0, -3e-15]], dtype=Wide)
+    targets = np.array([[1.0], [-1.0], [5.0]])
+    predicted = outputs + 1e-15
+    turn = regression_turn(targets, outputs, np.eye(2), 0.0, predicted)
+    np.testing.assert_allclose(turn.astype(float), [[1.0], [0.0]], atol=1e-12)
 
 
 def test_results_are_kept(tmp_path):

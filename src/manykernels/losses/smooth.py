@@ -498,8 +498,13 @@ class Multinomial(SmoothFunction):
         self._indicators = np.equal.outer(classes, np.arange(self.n_outputs)).astype(float)
 
     def value(self, outputs: Array) -> float:
-        of_label = np.take_along_axis(outputs, self.labels[:, None], axis=1)
-        return float(self.sample_weight @ logsumexp(outputs - of_label, axis=1))
+        shifted = outputs - np.take_along_axis(outputs, self.labels[:, None], axis=1)
+        first = shifted.argmax(axis=1)[:, None]
+        largest = np.take_along_axis(shifted, first, axis=1)
+        # Without the largest, which is one, so that no digits of the others are lost.
+        others = np.exp(shifted - largest)
+        np.put_along_axis(others, first, 0.0, axis=1)
+        return float(self.sample_weight @ (largest[:, 0] + np.log1p(others.sum(axis=1))))
 
     def gradient(self, outputs: Array) -> Array:
         # 1 − p of the label is the sum of the others: no digits are lost where p is close to one.
@@ -568,21 +573,22 @@ class Poisson(SmoothFunction):
 
     def value(self, outputs: Array) -> float:
         excess = self._excess(outputs)
-        with np.errstate(over="ignore"):
+        # Samples without weight may have an infinite mean.
+        with np.errstate(over="ignore", invalid="ignore"):
             ratio = np.where(self.counts > 0.0, _exp_less_line(excess), np.exp(excess))
-        terms = self.sample_weight * np.where(self.counts > 0.0, self.counts, 1.0) * ratio
+            terms = self.sample_weight * np.where(self.counts > 0.0, self.counts, 1.0) * ratio
         return float(np.sum(terms[self.sample_weight > 0.0]))
 
     def gradient(self, outputs: Array) -> Array:
         excess = self._excess(outputs)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             slopes = np.where(self.counts > 0.0, self.counts * np.expm1(excess), np.exp(excess))
-        return np.where(self.sample_weight > 0.0, self.sample_weight * slopes, 0.0)
+            return np.where(self.sample_weight > 0.0, self.sample_weight * slopes, 0.0)
 
     def hessian(self, outputs: Array) -> Array:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             means = np.exp(outputs + self.offset)
-        return np.where(self.sample_weight > 0.0, self.sample_weight * means, 0.0)
+            return np.where(self.sample_weight > 0.0, self.sample_weight * means, 0.0)
 
     def initial_biases(self) -> Array:
         if not self.has_bias:
@@ -760,6 +766,8 @@ INNER_TOL = 1e-8
 # steps in f. Measured: see the module benchmarks/certificates; more than 30 steps are rare.
 _MOST_STEPS = 200
 _MOST_HALVINGS = 60
+# Maximum number of Newton steps for biases; fewer than ten but for outputs that are far out.
+_MOST_BIAS_STEPS = 30
 _MOST_LAST_STEPS = 4
 # E of a Newton step is used for the next one, too, if the gap has fallen to this part. Measured on
 # 720 digits of ten classes: 0.1 to 0.6 take half of the time of a new E at every step.
@@ -782,7 +790,9 @@ def with_best_biases(function: SmoothFunction, outputs: Array) -> tuple[Array, A
     if not np.isfinite(value):
         outputs = outputs - outputs.mean(axis=0) + function.initial_biases()
         gradient, value = function.gradient(outputs), function.value(outputs)
-    for _ in range(_MOST_STEPS):
+        if not np.isfinite(value):
+            return outputs, gradient
+    for _ in range(_MOST_BIAS_STEPS):
         totals = gradient.sum(axis=0)
         if np.abs(totals).max() <= EPS * np.abs(gradient).sum():
             break
@@ -798,13 +808,15 @@ def _bias_step(
 ) -> tuple[Array, Array, float] | None:
     """Return outputs with better biases, ∇φ and φ; None if rounding allows none."""
     curvature = function.curvature(outputs).totals()
-    newton = -linalg.lstsq(curvature, totals, cond=ACCUMULATED)[0]
-    # Where all outputs are far out, φ has a slope and no curvature.
+    newton = -_pseudo_solve(curvature, totals)
+    # Where all outputs are far out, φ has a slope and little curvature or none.
     spread = 1.0 + float(np.ptp(outputs))
-    steps = [newton, -totals / np.abs(totals).max() * spread]
+    downhill = -totals / np.abs(totals).max() * spread
+    size = float(np.abs(newton).max())
+    steps = [newton * min(1.0, spread / size), downhill] if 0.0 < size < np.inf else [downhill]
     for step in steps:
         slope = float(totals @ step)
-        if not (np.isfinite(step).all() and slope < 0.0):
+        if not slope < 0.0:
             continue
         factor = 1.0
         for _ in range(_MOST_HALVINGS):
@@ -891,12 +903,12 @@ class SmoothLoss(WorkspaceLoss):
         """Solve the inner problem at `weights`, starting from the last solution."""
         lease = self.workspace.lend()
         self._combine(weights)
-        outputs = self._solve()
+        outputs, variables = self._solve()
         dual = -self.function.gradient(outputs)
         self.workspace.multiply(self.kernels, dual, None)
-        point = self._evaluation(weights, outputs, dual, lease)
+        point = self._evaluation(weights, outputs, dual, variables, lease)
         self._known.append((dual, point.constant))
-        self._last[:] = [dual]
+        self._last[:] = [point.variables]
         return point
 
     @staticmethod
@@ -920,30 +932,49 @@ class SmoothLoss(WorkspaceLoss):
         return lease
 
     def _evaluation(
-        self, weights: Array, outputs: Array, dual: Array, lease: Lease | None
+        self, weights: Array, outputs: Array, dual: Array, variables: Array, lease: Lease | None
     ) -> SmoothEvaluation:
-        """Return the bounds proved by outputs f with ``α = −∇φ(f)``, products in place."""
+        """Return the bounds proved by outputs f with ``α = −∇φ(f)``, products in place.
+
+        The machine is that of α or, where rounding errors spoil it, of other `variables` v.
+        """
         function, products = self.function, self.workspace.products
         assert products is not None
         gains = self._gains(dual, products)
-        linear = np.tensordot(weights / self.reg, products, 1)
-        start = outputs - linear
-        start = linear + start.mean(axis=0) * function.has_bias
-        fitted, _ = with_best_biases(function, start)
-        biases = (fitted - linear)[0] * function.has_bias
         norm = float(weights @ gains)
-        value = function.value(fitted) + norm
+        linear = np.tensordot(weights / self.reg, products, 1)
+        machine = self._machine(dual, linear, norm, outputs)
         # α·b is zero but for the rounding errors of 1ᵀα.
-        constant = function.value(outputs) + float(np.vdot(dual, outputs - biases))
+        lower = function.value(outputs) + float(np.vdot(dual, outputs - machine.biases)) - norm
+        if not self._is_small(machine.value - lower, machine.value):
+            for v in (variables, np.zeros_like(dual)):
+                linear = matmul(self.workspace.matrix, v)
+                other = self._machine(v, linear, 0.5 * float(np.vdot(v, linear)), outputs)
+                machine = other if other.value < machine.value else machine
+        value, fitted, biases = machine.value, machine.outputs, machine.biases
+        slack = value - lower
         imbalance = np.abs(dual.sum(axis=0)) * function.has_bias
         rounding = max(function.rounding(outputs), function.rounding(fitted))
         rounding += EPS * float(np.sum(np.abs(dual * outputs)))
         rounding += float(imbalance @ (np.abs(biases) + np.abs(fitted - outputs).max(axis=0)))
-        slack = value - (constant - norm)
+        if not self._is_small(slack, value):
+            # Newton's method does not get any closer, which is because of rounding errors.
+            rounding += slack
         return SmoothEvaluation(
-            weights, value, gains, slack, fitted, biases, constant, self, dual, outputs,
-            rounding, lease,
+            weights, value, gains, slack, fitted, biases, lower + norm, self, dual, outputs,
+            machine.variables, rounding, lease,
         )  # fmt: skip
+
+    def _is_small(self, slack: float, value: float) -> bool:
+        return bool(np.isfinite(value)) and slack <= self.inner_tol * abs(value)
+
+    def _machine(self, variables: Array, linear: Array, norm: float, guess: Array) -> _Machine:
+        """Return the machine of v with Qv and ``½ vᵀQv``, and its best biases."""
+        function = self.function
+        start = (guess - linear).mean(axis=0) * function.has_bias
+        fitted, _ = with_best_biases(self.function, linear + start)
+        biases = (fitted - linear)[0] * function.has_bias
+        return _Machine(variables, fitted, biases, function.value(fitted) + norm)
 
     def _gains(self, dual: Array, products: Array) -> Array:
         gains: Array = np.einsum("jmk,mk->j", products, dual) / (2.0 * self.reg)
@@ -986,8 +1017,8 @@ class SmoothLoss(WorkspaceLoss):
     def _at_biases(self) -> Array:
         return np.tile(self.function.initial_biases(), (self.shape[0], 1))
 
-    def _solve(self) -> Array:
-        """Return outputs f, biases included, that solve the inner problem at Q."""
+    def _solve(self) -> tuple[Array, Array]:
+        """Return outputs f, biases included, and v that solve the inner problem at Q."""
         kernel, function = self.workspace.matrix, self.function
         state = self._start(kernel)
         inverse: InverseSum | None = None
@@ -1004,7 +1035,7 @@ class SmoothLoss(WorkspaceLoss):
             if following is None or following.gap > _KEPT_IF * state.gap:
                 inverse = None
             state, is_new = following or state, False
-        return self._last_steps(state.outputs, kernel, inverse)
+        return self._last_steps(state.outputs, kernel, inverse), state.v
 
     def _start(self, kernel: Array) -> _InnerState:
         """Return the better of the last solution and v = 0."""
@@ -1064,6 +1095,16 @@ class SmoothLoss(WorkspaceLoss):
             slack = float(np.vdot(slopes - gradient, residual))
         value = function.value(fitted) - 0.5 * float(np.vdot(gradient, linear))
         return (slack if np.isfinite(slack) else np.inf), value, residual
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """Variables v, outputs ``Qv + 1bᵀ`` at the samples, biases b, and P."""
+
+    variables: Array
+    outputs: Array
+    biases: Array
+    value: float
 
 
 def _bias_columns(shape: tuple[int, int]) -> Array:
@@ -1165,6 +1206,8 @@ class SmoothEvaluation(WorkspaceEvaluation):
     biases : ndarray of shape (c,)
     constant : float
         ``−φ*(−α)``.
+    variables : ndarray of shape (m, c)
+        v of the machine: α, unless rounding errors of α spoil its outputs.
     """
 
     weights: Array
@@ -1177,6 +1220,7 @@ class SmoothEvaluation(WorkspaceEvaluation):
     _loss: SmoothLoss = field(repr=False)
     dual: Array = field(repr=False)
     _point: Array = field(repr=False)
+    variables: Array = field(repr=False)
     _rounding: float = field(repr=False)
     _lease: Lease | None = field(repr=False, compare=False)
 
@@ -1184,8 +1228,10 @@ class SmoothEvaluation(WorkspaceEvaluation):
 
     @property
     def rounding(self) -> float:
-        """Rounding errors of φ, of what is left of 1ᵀα, and of Qα, at which φ has the slope α."""
-        return self._rounding + 2.0 * float(self.weights @ self.gain_errors)
+        """Rounding errors of φ, of what is left of 1ᵀα, and of Qv, at which φ has a slope."""
+        slopes = self._loss.function.gradient(self.outputs)
+        errors = self._loss.kernels.form_errors(slopes, self.variables) / self._loss.reg
+        return self._rounding + float(self.weights @ errors)
 
     @property
     def gain_errors(self) -> Array:
@@ -1193,8 +1239,8 @@ class SmoothEvaluation(WorkspaceEvaluation):
 
     @property
     def coefficients(self) -> Array:
-        """Coefficients α/λ of the training samples, (m, c)."""
-        return self.dual / self._loss.reg
+        """Coefficients v/λ of the training samples, (m, c)."""
+        return self.variables / self._loss.reg
 
     @property
     def reach(self) -> Array:
