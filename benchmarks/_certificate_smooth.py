@@ -37,8 +37,8 @@ from manykernels.domains import Domain, lp_domain, product_domain
 from manykernels.kernels.on_demand import RegionalKernels
 from manykernels.kernels.transforms import preparation
 from manykernels.losses.base import Certificate
+from manykernels.losses.cox import Cox
 from manykernels.losses.smooth import (
-    Cox,
     Logistic,
     Multinomial,
     Poisson,

@@ -13,9 +13,10 @@ from scipy.optimize import minimize
 from manykernels import KernelStack
 from manykernels.domains import lp_domain
 from manykernels.losses.composed import SummedLoss
+from manykernels.losses.cox import Cox
 from manykernels.losses.features import FeatureLoss
 from manykernels.losses.kim import KimLoss
-from manykernels.losses.smooth import Cox, Logistic, Multinomial, Poisson, SmoothLoss
+from manykernels.losses.smooth import Logistic, Multinomial, Poisson, SmoothLoss
 from manykernels.losses.square import JointSquareLoss, SquareLoss
 from manykernels.losses.svm import (
     BoxLoss,

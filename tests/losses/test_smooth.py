@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from manykernels import KernelStack
 from manykernels.domains import Product, lp_domain
 from manykernels.kernels.on_demand import RegionalKernels
+from manykernels.losses.cox import Cox
 from manykernels.losses.smooth import (
-    Cox,
     DenseCurvature,
     Logistic,
     Multinomial,
@@ -114,6 +114,27 @@ def test_derivatives_of_functions(name):
     np.testing.assert_allclose(
         function.curvature(f).totals(), ones.T @ hessian @ ones, atol=1e-9 * hessian.max()
     )
+
+
+@pytest.mark.parametrize("ties", ["efron", "breslow"])
+@pytest.mark.parametrize("spread", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_running_sums_of_risk_sets(ties, spread, seed):
+    """Against sums that are written out, which left truncation before all times has."""
+    rng = np.random.default_rng(seed)
+    m = 40
+    time, event = rng.integers(1, 9, m).astype(float), rng.random(m) < 0.7
+    options = {
+        "strata": rng.integers(0, 3, m),
+        "ties": ties,
+        "sample_weight": rng.integers(0, 4, m) + rng.random(m),
+    }
+    fast, plain = Cox(time, event, **options), Cox(time, event, entry=np.zeros(m), **options)
+    f = spread * rng.normal(size=(m, 1))
+    assert fast.value(f) == pytest.approx(plain.value(f), rel=1e-12)
+    np.testing.assert_allclose(fast.gradient(f), plain.gradient(f), atol=1e-12)
+    hessian = plain.hessian(f)
+    np.testing.assert_allclose(dense(fast, f), hessian, atol=1e-12 * hessian.max())
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -258,7 +279,7 @@ def in_cvxpy(function, f):
         return w @ (cp.exp(logs) - cp.multiply(y, logs)) + least
     terms = []
     for risk, factor, shift in zip(
-        function._risks, function._factors, function._shifts, strict=True
+        function.terms.risks, function.terms.factors, function.terms.shifts, strict=True
     ):
         held = np.flatnonzero(risk)
         total = cp.log_sum_exp(f[held, 0] + np.log(risk[held]))

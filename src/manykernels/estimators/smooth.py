@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 from ..discriminant import Samples
 from ..domains import Domain
 from ..losses.base import Loss, ProblemSpec
-from ..losses.smooth import Cox, Logistic, Multinomial, Poisson, SmoothFunction, SmoothLoss
+from ..losses.cox import Cox
+from ..losses.smooth import Logistic, Multinomial, Poisson, SmoothFunction, SmoothLoss
 from ..metrics.survival import concordance_index
 from ..solvers.path import GridPoint, walk_grid
 from ..survival import StepFunction, cumulative_baseline_hazard, survival_curves, survival_target

@@ -41,7 +41,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,7 +95,7 @@ class InverseSum(ABC):
 _JITTERS = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
 
 
-def _cholesky(matrix: Array) -> Array:
+def cholesky(matrix: Array) -> Array:
     """Return R with RᵀR = `matrix`, as an upper triangle in Fortran order."""
     size = float(matrix.diagonal().max())
     for jitter in _JITTERS:
@@ -120,7 +120,7 @@ class _DiagonalSum:
         matrix = self.roots * kernel
         matrix *= self.roots.T
         matrix.reshape(-1)[:: len(matrix) + 1] += 1.0
-        self._factor = _cholesky(matrix)
+        self._factor = cholesky(matrix)
 
     def apply(self, columns: Array) -> Array:
         right = np.asfortranarray(self.roots * columns)
@@ -203,7 +203,7 @@ class _InverseSumOfSoftmax(_InverseSumOfDiagonal):
         total *= self._scale
         total *= self._scale[:, None]
         total.reshape(-1)[:: len(total) + 1] += np.where(counts, 0.0, 1.0)
-        self._factor = _cholesky(total)
+        self._factor = cholesky(total)
 
     def apply(self, columns: Array) -> Array:
         products = super().apply(columns)
@@ -260,7 +260,7 @@ class _InverseSumOfDense(InverseSum):
         inner = np.ascontiguousarray(factor.T @ images)
         inner = 0.5 * (inner + inner.T)
         inner.reshape(-1)[:: len(inner) + 1] += 1.0
-        self._factor = _cholesky(inner)
+        self._factor = cholesky(inner)
 
     def apply(self, columns: Array) -> Array:
         flat = columns.reshape(len(self._root), -1)
@@ -375,7 +375,7 @@ class SmoothFunction(ABC):
         return DenseCurvature(np.asarray(hessian), outputs.shape[1])
 
 
-def _checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
+def checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
     """Return the sample weights, ones by default."""
     if sample_weight is None:
         return np.ones(n_samples)
@@ -394,7 +394,7 @@ def _checked_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
     return weights
 
 
-def _checked_column(values: ArrayLike, name: str, n_samples: int | None = None) -> Array:
+def checked_column(values: ArrayLike, name: str, n_samples: int | None = None) -> Array:
     """Return a one-dimensional array of finite numbers."""
     column = np.asarray(values, dtype=np.float64)
     if column.ndim != 1 or n_samples not in (None, len(column)):
@@ -428,11 +428,11 @@ class Logistic(SmoothFunction):
     def __init__(
         self, signs: ArrayLike, sample_weight: ArrayLike | None = None, *, has_bias: bool = True
     ) -> None:
-        y = _checked_column(signs, "signs")
+        y = checked_column(signs, "signs")
         if not np.isin(y, (-1.0, 1.0)).all():
             raise ValueError("signs must be -1 or 1.")
         self.signs = y[:, None]
-        self.sample_weight = _checked_weights(sample_weight, len(y))[:, None]
+        self.sample_weight = checked_weights(sample_weight, len(y))[:, None]
         self.has_bias = has_bias
         if has_bias and len(np.unique(y[self.sample_weight[:, 0] > 0.0])) < 2:
             raise ValueError(
@@ -487,7 +487,7 @@ class Multinomial(SmoothFunction):
         if classes.min() < 0 or classes.max() >= self.n_outputs:
             raise ValueError(f"labels must be from 0 to {self.n_outputs - 1}.")
         self.labels = classes
-        self.sample_weight = _checked_weights(sample_weight, len(classes))
+        self.sample_weight = checked_weights(sample_weight, len(classes))
         self.has_bias = has_bias
         sizes = np.bincount(classes, self.sample_weight, self.n_outputs)
         if has_bias and not (sizes > 0.0).all():
@@ -550,13 +550,13 @@ class Poisson(SmoothFunction):
         *,
         has_bias: bool = True,
     ) -> None:
-        y = _checked_column(counts, "counts")
+        y = checked_column(counts, "counts")
         if y.min() < 0.0:
             row = int(np.argmin(y))
             raise ValueError(f"counts must not be negative, got {y[row]:g} in row {row}.")
-        known = np.zeros(len(y)) if offset is None else _checked_column(offset, "offset", len(y))
+        known = np.zeros(len(y)) if offset is None else checked_column(offset, "offset", len(y))
         self.counts, self.offset = y[:, None], known[:, None]
-        self.sample_weight = _checked_weights(sample_weight, len(y))[:, None]
+        self.sample_weight = checked_weights(sample_weight, len(y))[:, None]
         self.has_bias = has_bias
         if has_bias and not (self.sample_weight * self.counts).any():
             raise ValueError(
@@ -611,149 +611,6 @@ def _exp_less_line(x: Array) -> Array:
         series = (series + 1.0) * small / power if power > 2 else (series + 1.0) * small**2 / 2.0
     result: Array = np.where(near, series, np.expm1(x) - x)
     return result
-
-
-class Cox(SmoothFunction):
-    """Half the deviance of Cox's proportional hazards: the negative log partial likelihood.
-
-    At every time t with events, of weight W_t in total, the risk set R_t are the samples of the
-    same stratum that have entered before t and have not left before it:
-
-        φ(f) = Σ_t W_t log(Σ_{i ∈ R_t} w_i exp f_i / W_t) − Σ_{i: event} w_i f_i
-
-    (Breslow). Division by W_t makes the least φ of any outputs zero. Efron's method replaces the
-    logarithm by the mean over l = 0 … d − 1 of logarithms in which the d tied events count with
-    the factor ``1 − l/d``, their total too. φ does not change if a constant is added to the
-    outputs of a stratum, so there is no bias.
-
-    Parameters
-    ----------
-    time : array-like of shape (m,)
-        Time of the event, or of the last observation.
-    event : array-like of shape (m,), bool
-        Whether the event was observed.
-    entry : array-like of shape (m,), optional
-        Time from which on a sample was observed (left truncation).
-    strata : array-like of shape (m,), optional
-        Group of each sample; groups have different baseline hazards.
-    ties : {"efron", "breslow"}, default="efron"
-    sample_weight : array-like of shape (m,), optional
-        A sample of weight k counts like k equal ones with Breslow's ties. With Efron's, tied
-        events have their mean weight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manykernels.losses.smooth import Cox
-    >>> function = Cox([1.0, 2.0, 3.0], [True, False, True])
-    >>> round(function.value(np.zeros((3, 1))), 6)  # log 3
-    1.098612
-    """
-
-    has_bias = False
-    by_samples = False
-
-    def __init__(
-        self,
-        time: ArrayLike,
-        event: ArrayLike,
-        *,
-        entry: ArrayLike | None = None,
-        strata: ArrayLike | None = None,
-        ties: Literal["efron", "breslow"] = "efron",
-        sample_weight: ArrayLike | None = None,
-    ) -> None:
-        times = _checked_column(time, "time")
-        m = len(times)
-        weights = _checked_weights(sample_weight, m)
-        events = np.asarray(event).astype(bool) & (weights > 0.0)
-        if np.shape(event) != (m,):
-            raise ValueError(f"event must have {m} entries, as time has.")
-        if not events.any():
-            raise ValueError("event must be True for a sample of positive weight.")
-        if ties not in ("efron", "breslow"):
-            raise ValueError(f'ties must be "efron" or "breslow", got {ties!r}.')
-        entries = np.full(m, -np.inf) if entry is None else _checked_column(entry, "entry", m)
-        if (entries >= times).any():
-            row = int(np.argmax(entries >= times))
-            raise ValueError(f"entry must be before time, which it is not in row {row}.")
-        groups = np.zeros(m) if strata is None else np.asarray(strata)
-        if groups.shape != (m,):
-            raise ValueError(f"strata must have {m} entries, as time has.")
-        numbers = np.unique(groups, return_inverse=True)[1].ravel()
-        self.event_weight = np.where(events, weights, 0.0)
-        # One row for each logarithm: weights of the samples in the risk set, factor, and the
-        # logarithm of the total weight of its events.
-        risks, factors, shifts, means = [], [], [], []
-        keys = np.column_stack([numbers, times])
-        for stratum, moment in np.unique(keys[events], axis=0):
-            alike = numbers == stratum
-            at_risk = np.where(alike & (times >= moment) & (entries < moment), weights, 0.0)
-            tied = events & alike & (times == moment)
-            total = float(weights[tied].sum())
-            n_terms = int(tied.sum()) if ties == "efron" else 1
-            for term in range(n_terms):
-                kept = 1.0 - term / n_terms
-                risks.append(np.where(tied, kept * at_risk, at_risk))
-                factors.append(total / n_terms)
-                shifts.append(np.log(total * kept))
-                means.append(np.where(tied, weights / total, 0.0))
-        self._risks, self._means = np.array(risks), np.array(means)
-        self._factors, self._shifts = np.array(factors), np.array(shifts)
-
-    def _log_sums(self, outputs: Array) -> Array:
-        """Return the logarithm of the sum of ``w exp f`` over every risk set."""
-        f = outputs[:, 0]
-        if np.ptp(f) < _SAFE_RANGE:
-            centre = 0.5 * float(f.max() + f.min())
-            log_sums: Array = np.log(matmul(self._risks, np.exp(f - centre))) + centre
-            return log_sums
-        with np.errstate(divide="ignore"):
-            return np.asarray(logsumexp(np.log(self._risks) + f, axis=1))
-
-    def _shares(self, outputs: Array) -> Array:
-        """Return the share of each sample in the sum over every risk set, (n_sums, m)."""
-        f, log_sums = outputs[:, 0], self._log_sums(outputs)
-        if np.ptp(f) < _SAFE_RANGE:
-            centre = 0.5 * float(f.max() + f.min())
-            shares: Array = self._risks * np.exp(f - centre)
-            shares *= np.exp(centre - log_sums)[:, None]
-            return shares
-        with np.errstate(over="ignore", invalid="ignore"):
-            shares = self._risks * np.exp(f - log_sums[:, None])
-        return np.where(self._risks > 0.0, shares, 0.0)
-
-    def value(self, outputs: Array) -> float:
-        log_sums = self._log_sums(outputs) - self._means @ outputs[:, 0]
-        return float(self._factors @ (log_sums - self._shifts))
-
-    def gradient(self, outputs: Array) -> Array:
-        f = outputs[:, 0]
-        if np.ptp(f) < _SAFE_RANGE:
-            centre = 0.5 * float(f.max() + f.min())
-            factors = self._factors * np.exp(centre - self._log_sums(outputs))
-            expected = np.exp(f - centre) * (factors @ self._risks)
-        else:
-            expected = self._factors @ self._shares(outputs)
-        gradient: Array = (expected - self.event_weight)[:, None]
-        return gradient
-
-    def hessian(self, outputs: Array) -> Array:
-        shares = self._shares(outputs)
-        scaled = np.sqrt(self._factors)[:, None] * shares
-        hessian: Array = linalg.blas.dsyrk(-1.0, scaled.T, lower=1)
-        hessian += np.tril(hessian, -1).T
-        hessian.reshape(-1, order="A")[:: len(hessian) + 1] += self._factors @ shares
-        return hessian
-
-    def rounding(self, outputs: Array) -> float:
-        log_sums = self._log_sums(outputs)
-        sizes = np.abs(log_sums) + self._means @ np.abs(outputs[:, 0]) + np.abs(self._shifts)
-        return super().rounding(outputs) + EPS * float(self._factors @ sizes)
-
-
-# Range of outputs whose exponentials, centred, are neither zero nor infinite in double precision.
-_SAFE_RANGE = 500.0
 
 
 # -- The loss -------------------------------------------------------------------------------------

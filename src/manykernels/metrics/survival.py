@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from ..losses.smooth import Cox
+from ..losses.cox import Cox
 from ..survival.curves import check_confidence, kaplan_meier
 from ..survival.targets import check_risk, check_survival, survival_target
 from ..utils.numerics import ACCUMULATED
