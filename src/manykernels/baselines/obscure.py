@@ -323,7 +323,7 @@ class OBSCURE(KernelClassifier):
         Largest number of passes of the third stage.
     tol : float, default=1e-4
         Relative duality gap at which the third stage stops.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState instance or None, default=0
         Seed of the order of the samples.
 
     Attributes
@@ -376,7 +376,7 @@ class OBSCURE(KernelClassifier):
     n_epochs_batch: int = 5
     exact: bool = True
     max_iter: int = 1000
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.RandomState | None = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "p": [Interval(Real, 1, None, closed="both")],
