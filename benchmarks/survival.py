@@ -136,8 +136,8 @@ def standardised(model: Any) -> Any:
 def elastic_net(X: pd.DataFrame, y: np.ndarray) -> Any:
     from sksurv.linear_model import CoxnetSurvivalAnalysis
 
-    options = {"l1_ratio": 0.5, "alpha_min_ratio": 0.01, "max_iter": 10_000}
-    first = standardised(CoxnetSurvivalAnalysis(n_alphas=30, **options)).fit(X, y)
+    options = {"l1_ratio": 0.5, "alpha_min_ratio": 0.05, "max_iter": 10_000}
+    first = standardised(CoxnetSurvivalAnalysis(n_alphas=10, **options)).fit(X, y)
     alphas = [[alpha] for alpha in first[-1].alphas_]
     grid = {"coxnetsurvivalanalysis__alphas": alphas}
     model = standardised(CoxnetSurvivalAnalysis(**options))
