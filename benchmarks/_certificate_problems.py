@@ -560,8 +560,8 @@ def draw_regions(seed: int) -> KernelFit:
     mass = draw_mass(rng, len(X))
     kind = rng.choice(["svc", "svr", "svr", "fda"])
     options = draw_options(rng, SOLVERS, machine=kind != "fda")
-    # These estimators have one solver, Newton's.
-    options = {name: options[name] for name in ("p", "tol", "normalize")}
+    # The estimators have one solver, but the problem has several.
+    solver = options.pop("solver")
     n_regions = int(rng.integers(1, 4))
     sharpness = float(rng.choice([0.0, 0.5, 2.0, 8.0, np.inf]))
     options["regions"] = KernelRegions(n_regions, sharpness=sharpness)
@@ -584,13 +584,15 @@ def draw_regions(seed: int) -> KernelFit:
         y, scale = draw_values(X, rng)
         epsilon = scale * float(rng.choice([0.0, 0.01, 0.1, 1.0]))
         model: Any = ConvexLocalizedSVR(C=penalty, epsilon=epsilon, **options)
-        return KernelFit(model, source, y, mass)
-    labels = draw_labels(X, rng)
-    if kind == "fda":
-        reg = float(10.0 ** rng.uniform(-10, 5))
-        return KernelFit(ConvexLocalizedFDA(reg=reg, **options), source, labels, mass)
-    loss = str(rng.choice(["hinge", "hinge", "squared_hinge"]))
-    return KernelFit(ConvexLocalizedSVC(C=penalty, loss=loss, **options), source, labels, mass)
+    else:
+        y = draw_labels(X, rng)
+        if kind == "fda":
+            model = ConvexLocalizedFDA(reg=float(10.0 ** rng.uniform(-10, 5)), **options)
+        else:
+            loss = str(rng.choice(["hinge", "hinge", "squared_hinge"]))
+            model = ConvexLocalizedSVC(C=penalty, loss=loss, **options)
+    model.solver = solver
+    return KernelFit(model, source, y, mass)
 
 
 def draw_on_features(seed: int) -> FeatureFit:
