@@ -189,10 +189,10 @@ def test_samples_of_no_weight_have_no_gate():
     weight = np.ones(120)
     weight[[3, 50]] = 0.0
     how = {"gating": PerSample(), **ON_PLACE, **UNBRAKED}
-    model = LocalizedSVC(KERNELS, **how).fit(X, Y, weight)
+    model = made(LocalizedSVC, KERNELS, **how).fit(X, Y, weight)
     assert model.gating_coef_["outputs"].shape == (2, 118)
     kept = np.flatnonzero(weight)
-    expected = LocalizedSVC(KERNELS, **how).fit(X[kept], Y[kept])
+    expected = made(LocalizedSVC, KERNELS, **how).fit(X[kept], Y[kept])
     assert_array_equal(model.decision_function(X), expected.decision_function(X))
 
 
