@@ -132,7 +132,7 @@ def test_probabilities_of_the_discriminant_rule_rest_on_groups():
     plain, grouped = MKFDA(KERNEL).fit(X, THREE), MKFDA(KERNEL).fit(X, THREE, groups=NAMES)
     assert accuracies(plain, THREE).min() > 0.97
     assert accuracies(grouped, THREE).max() < 0.6
-    new = rng.standard_normal((50, 4))
+    new = np.random.default_rng(0).standard_normal((50, 4))
     assert plain.predict_proba(new).max(axis=1).mean() > 0.7
     assert grouped.predict_proba(new).max(axis=1).mean() < 0.5
 
@@ -250,6 +250,7 @@ def test_new_samples_of_groups():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kernel", [RBF(0.5), Linear()], ids=["rbf", "linear"])
 def test_groups_left_out_in_closed_form_are_refits(kernel, weighted):
+    rng = np.random.default_rng(0)
     rows = rng.permutation(len(X))[:60]
     table, groups = X[rows] + rng.standard_normal((60, 4)), GROUPS[rows] % 7
     values = np.column_stack([table[:, 0], np.sin(table[:, 1])])
@@ -306,7 +307,7 @@ def test_fewer_groups_than_folds_are_fewer_folds():
 
 def test_given_groups_come_before_equal_rows():
     """Equal rows of different groups are not kept together, and others of one group are."""
-    table = np.repeat(rng.standard_normal((30, 2)), 2, axis=0)
+    table = np.repeat(np.random.default_rng(0).standard_normal((30, 2)), 2, axis=0)
     y, copy = np.arange(60) // 2 % 2, np.arange(60) % 2
     assert_array_equal(*MKFDACV(KERNEL, **GRID).fit(table, y).test_fold_.reshape(-1, 2).T)
     groups = np.where(copy == 0, np.arange(60) // 2 % 10, 10 + np.arange(60) // 2 % 9)
