@@ -233,6 +233,24 @@ def test_a_report_with_other_groups_than_the_fit_is_refused():
         report(fitted, groups=NAMES)
 
 
+@pytest.mark.parametrize("sample_rows", [4000, 100])
+def test_reports_of_features_know_the_groups_of_the_sample(sample_rows, monkeypatch):
+    monkeypatch.setattr("manykernels.estimators.feature_data.SAMPLE_ROWS", sample_rows)
+    model = MKFDACV(KERNEL, **GRID, approximation=Nystrom(50)).fit(X, Y, groups=NAMES)
+    options = {"importance": False, "new": False}
+    judged = report(model, X, Y, groups=NAMES, **options).data["judged"]
+    n_rows = len(model.left_out_rows_)
+    assert f"{n_rows} rows of {n_rows // 10} groups were kept together" in judged["how"]
+    if n_rows == len(X):
+        assert report(model, X, Y, **options).data["judged"] == judged
+        assert judged["scores"][0]["value"] == pytest.approx(model.left_out_score_, abs=1e-12)
+    else:
+        with pytest.raises(ValueError, match="keeps those of a sample of the rows"):
+            report(model, X, Y, **options)
+    with pytest.raises(ValueError, match="MKFDACV was fitted with other groups"):
+        report(model, X, Y, groups=GROUPS // 2, **options)
+
+
 def test_new_samples_of_groups():
     model = MKFDA(KERNEL).fit(X[GROUPS < 20], Y[GROUPS < 20], groups=NAMES[GROUPS < 20])
     new = GROUPS >= 20
@@ -325,7 +343,8 @@ def test_labels_of_several_kinds():
     days = np.datetime64("2020-01-01") + GROUPS
     assert_array_equal(MKFDA(KERNEL).fit(X, Y, groups=days).groups_, GROUPS)
     expected = np.unique(NAMES, return_inverse=True)[1]
-    for labels in (list(NAMES), pl.Series(NAMES), pd.Series(NAMES, dtype="category")):
+    categories = pd.Series(NAMES, dtype="category")
+    for labels in (list(NAMES), pl.Series(NAMES), categories, categories.to_frame()):
         assert_array_equal(MKFDA(KERNEL).fit(X, Y, groups=labels).groups_, expected)
 
 
