@@ -740,7 +740,8 @@ def refuse_useless_groups(groups: np.ndarray, labels: Any = None, classes: Any =
         )
     if classes is None:
         return
-    of_class = np.unique(np.column_stack([labels, numbers]), axis=0)[:, 0]
+    n_groups = int(numbers.max()) + 1
+    of_class = np.unique(labels * n_groups + numbers) // n_groups
     alone = np.flatnonzero(np.bincount(of_class, minlength=len(classes)) == 1)
     if not len(alone):
         return
