@@ -881,8 +881,9 @@ class SmoothLoss(WorkspaceLoss):
         norm = float(weights @ gains)
         linear = np.tensordot(weights / self.reg, products, 1)
         machine = self._machine(dual, linear, norm, outputs)
-        # α·b is zero but for the rounding errors of 1ᵀα.
-        lower = function.value(outputs) + float(np.vdot(dual, outputs - machine.biases)) - norm
+        # α·b is zero for all b, but for the rounding errors of 1ᵀα.
+        centred = outputs - outputs.mean(axis=0) * function.has_bias
+        lower = function.value(outputs) + float(np.vdot(dual, centred)) - norm
         if not self._is_small(machine.value - lower, machine.value):
             for v in (variables, np.zeros_like(dual)):
                 linear = matmul(self.workspace.matrix, v)
