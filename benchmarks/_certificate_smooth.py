@@ -24,7 +24,6 @@ import numpy as np
 
 from benchmarks._certificate_oracle import Bounds, Wide, centred, outside, support
 from benchmarks._certificate_problems import (
-    MOST_ITERATIONS,
     NORMALIZATIONS,
     Fit,
     draw_kernels,
@@ -32,6 +31,7 @@ from benchmarks._certificate_problems import (
     target_of,
     wide_kernels,
 )
+from benchmarks._tables import markdown
 from manykernels import KernelStack
 from manykernels.domains import Domain, lp_domain, product_domain
 from manykernels.kernels.on_demand import RegionalKernels
@@ -50,6 +50,8 @@ from manykernels.solvers.base import Solution, refuse_indefinite
 
 NORMS = (1.0, 1.0, 1.01, 4 / 3, 4 / 3, 2.0, 2.0, 8.0, np.inf)
 MOST_ROWS = 60
+# Of solvers that may take hundreds; an iteration of the last has up to sixty inner solves.
+MOST_ITERATIONS = {"sip": 100, "silp": 100, "analytic": 300, "reduced-gradient": 20}
 #: Makes a function of outputs, which it may refuse.
 Make = Callable[[], SmoothFunction]
 
@@ -340,7 +342,7 @@ class SmoothFit(Fit):
             stack = RegionalKernels(stack, self.roots, self.roots)
         loss = SmoothLoss(stack, self.make(), options["reg"], options["inner_tol"])
         solver = SOLVERS[options["solver"]]()
-        most = None if options["solver"] == "newton" else MOST_ITERATIONS
+        most = MOST_ITERATIONS.get(options["solver"])
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
             solution = solver.solve(loss, self.domain, tol=options["tol"], max_iter=most)
@@ -492,3 +494,61 @@ def draw_smooth(seed: int) -> SmoothFit:
         "center": bool(rng.random() < 0.5),
     }
     return SmoothFit(options, stack, None, mass, make, definition, roots)
+
+
+# -- ordinary problems -------------------------------------------------------------------------
+
+# Rows, and λ of the problems whose inner solves are counted.
+ORDINARY_ROWS = 150
+ORDINARY_REGS = (0.01, 0.1, 1.0, 10.0)
+ORDINARY_NORMS = (1.0, 4 / 3, 2.0, 8.0)
+ORDINARY_SEEDS = 3
+
+
+def ordinary_problem(kind: str, seed: int) -> tuple[Any, SmoothFunction]:
+    """Ten kernels, normalised and centred, of four pairs of columns and of all, and a function."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((ORDINARY_ROWS, 8))
+    signal = X[:, 0] + np.sin(2 * X[:, 1]) + 0.5 * X[:, 2] * X[:, 3]
+    kernels = []
+    for columns in (slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8), slice(None)):
+        Z = X[:, columns]
+        distances = np.sum((Z[:, None] - Z) ** 2, axis=2)
+        kernels += [Z @ Z.T, np.exp(-distances / distances.mean())]
+    stack = preparation("multiplicative", center=True).fit_transform(
+        KernelStack.from_arrays(kernels)
+    )
+    noisy = signal + rng.logistic(size=len(X))
+    if kind == "Logistic":
+        return stack, Logistic(np.where(noisy > 0, 1, -1))
+    if kind == "Multinomial":
+        return stack, Multinomial(np.digitize(noisy, [-1.5, 0.0, 1.5]))
+    if kind == "Poisson":
+        return stack, Poisson(rng.poisson(np.exp(0.5 * signal)))
+    time = rng.exponential(np.exp(-signal))
+    censored = rng.exponential(2 * np.median(time), len(X))
+    return stack, Cox(np.round(np.minimum(time, censored), 2) + 0.01, time <= censored)
+
+
+def ordinary_solves() -> str:
+    """Table of the inner solves of Newton's method on ordinary problems."""
+    rows = []
+    for kind in ("Logistic", "Multinomial", "Poisson", "Cox"):
+        cells = []
+        for p in ORDINARY_NORMS:
+            solves = []
+            for seed in range(ORDINARY_SEEDS):
+                for reg in ORDINARY_REGS:
+                    loss = SmoothLoss(*ordinary_problem(kind, seed), reg)
+                    solution = SOLVERS["newton"]().solve(loss, lp_domain(p), tol=1e-6)
+                    if not solution.certificate.converged:
+                        raise RuntimeError(f"{kind} at p={p:g}: {solution.certificate}")
+                    solves.append(solution.n_inner_solves)
+            cells.append(f"{min(solves)} to {max(solves)}, mean {np.mean(solves):.1f}")
+        rows.append([kind, *cells])
+    regs = ", ".join(f"{reg:g}" for reg in ORDINARY_REGS)
+    text = (
+        f"Inner solves of Newton's method at a tolerance of 1e-6 on ordinary problems, of "
+        f"{ORDINARY_ROWS} rows and ten kernels, with λ of {regs}, {ORDINARY_SEEDS} draws of each:"
+    )
+    return f"{text}\n\n{markdown(['', *(f'p={p:.3g}' for p in ORDINARY_NORMS)], rows)}"

@@ -6,7 +6,8 @@
 Each seed draws an estimator, hard data (low rank, near duplicates, scales 1e12 apart, offsets,
 zero and constant kernels, slightly indefinite ones), its parameters (tiny and huge
 regularisation, p from 1 to ∞, several solvers and tolerances) and fits it
-(:mod:`benchmarks._certificate_problems`). The oracle (:mod:`benchmarks._certificate_oracle`)
+(:mod:`benchmarks._certificate_problems`); smooth losses are solved without an estimator
+(:mod:`benchmarks._certificate_smooth`). The oracle (:mod:`benchmarks._certificate_oracle`)
 computes the duality gap again from the kernels and the returned model, in extended precision, and
 the objective of what the model predicts for its training rows. A fit that claims to have converged
 is listed if that gap, or the distance between the claimed objective and either objective, is above
@@ -32,12 +33,12 @@ from benchmarks._certificate_problems import (
     draw_on_kernels,
     draw_regions,
 )
-from benchmarks._certificate_smooth import draw_smooth
+from benchmarks._certificate_smooth import draw_smooth, ordinary_solves
 from benchmarks._command import command_line, write_sections
 from benchmarks._tables import environment, markdown
 
-# Of every set.
-FITS, FITS_QUICK = 2500, 50
+# Of every set, and of that of smooth losses.
+FITS, FITS_SMOOTH, FITS_QUICK = 2500, 10_000, 50
 DRAWN: dict[str, Callable[[int], Fit]] = {
     "kernels": draw_on_kernels,
     "joint": draw_joint,
@@ -157,17 +158,18 @@ def report(verdicts: list[Verdict]) -> str:
 
 def main() -> None:
     parser = command_line("certificates", __doc__.split("\n")[0], list(DRAWN))
-    text = "how many of each set (default: %(default)s)"
-    parser.add_argument("--fits", type=int, default=FITS, help=text)
+    text = f"how many of each set (default: {FITS}, of smooth losses {FITS_SMOOTH})"
+    parser.add_argument("--fits", type=int, help=text)
     parser.add_argument("--first", type=int, default=0, help="the first seed (default: 0)")
     parser.add_argument("--seed", type=int, help="one fit alone")
     parser.add_argument(
         "--results", type=Path, help="a file to keep verdicts in, and to go on from"
     )
     options = parser.parse_args()
-    n_fits = FITS_QUICK if options.quick else options.fits
     sections = {}
     for kind in options.sets:
+        default = FITS_QUICK if options.quick else FITS_SMOOTH if kind == "smooth" else FITS
+        n_fits = options.fits or default
         if options.seed is not None:
             print(examine(options.seed, kind))
             continue
@@ -177,7 +179,10 @@ def main() -> None:
             verdicts.append(verdict)
             if verdict.is_wrong:
                 print(verdict, flush=True)
-        sections[TITLES[kind]] = f"{environment()}\n\n{report(verdicts)}"
+        parts = [environment(), report(verdicts)]
+        if kind == "smooth":
+            parts.append(ordinary_solves())
+        sections[TITLES[kind]] = "\n\n".join(parts)
         print(f"\n## {TITLES[kind]}\n\n{sections[TITLES[kind]]}", flush=True)
     if options.write and sections:
         write_sections("certificates", HEAD, sections)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from benchmarks._certificate_oracle import (
     FeatureSquare,
@@ -17,8 +18,10 @@ from benchmarks._certificate_oracle import (
     regression_turn,
     support,
 )
+from benchmarks._certificate_smooth import SmoothFit, WideLogistic, draw_smooth
 from benchmarks.certificates import DRAWN, Verdict, examine, examined, report
 from manykernels.domains import lp_domain
+from manykernels.losses.smooth import Logistic, SmoothLoss
 
 
 @pytest.mark.parametrize("kind", list(DRAWN))
@@ -99,6 +102,53 @@ def test_directions_that_say_nothing_are_left_out():
     predicted = outputs + 1e-15
     turn = regression_turn(targets, outputs, np.eye(2), 0.0, predicted)
     np.testing.assert_allclose(turn.astype(float), [[1.0], [0.0]], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_smooth_functions_written_twice(seed):
+    fit = draw_smooth(seed)
+    try:
+        function = fit.make()
+    except ValueError:
+        return
+    f = np.random.default_rng(seed).normal(size=(fit.n_samples, function.n_outputs))
+    definition, wide = fit.definition, f.astype(Wide)
+    assert float(definition.value(wide)) == pytest.approx(function.value(f), rel=1e-10)
+    slopes = definition.gradient(wide)
+    size = np.abs(function.gradient(f)).max()
+    np.testing.assert_allclose(
+        slopes.astype(float), function.gradient(f), rtol=1e-9, atol=1e-12 * size
+    )
+    again = definition.gradient(definition.inverse(-slopes, wide + 0.1 * np.sin(wide)))
+    np.testing.assert_allclose(again.astype(float), slopes.astype(float), atol=1e-14 * size)
+    balanced = definition.gradient(definition.balanced(wide))
+    assert not fit.definition.has_bias or np.abs(balanced.sum(axis=0)).max() <= 1e-15 * size
+
+
+def test_bounds_of_a_logistic_machine_that_is_known():
+    """Samples at ±1 on a line: the slope w minimises 2 log(1 + exp(−w)) + w²/2."""
+    w = brentq(lambda w: w - 2.0 / (1.0 + np.exp(w)), 0.0, 2.0, xtol=1e-15)
+    expected = 2.0 * np.log1p(np.exp(-w)) + 0.5 * w**2
+    options = {"p": 1.0, "reg": 1.0, "tol": 1e-8, "inner_tol": 1e-10, "solver": "newton"}
+    options |= {"normalize": None, "center": False}
+    labels, mass = np.array([0, 1]), np.ones(2)
+    kernels = [np.array([[1.0, -1.0], [-1.0, 1.0]]), np.zeros((2, 2))]
+    fit = SmoothFit(
+        options, kernels, None, mass, lambda: Logistic([-1, 1]), WideLogistic(labels, mass), None
+    )
+    model, warned = fit.run()
+    bounds = fit.judge(model)
+    assert not warned
+    assert float(bounds.upper) == pytest.approx(expected, rel=1e-10)
+    assert float(bounds.lower) == pytest.approx(expected, rel=1e-10)
+    assert float(bounds.predicted) == pytest.approx(expected, rel=1e-10)
+    # Other weights are worse, and the bound remains below.
+    loss = SmoothLoss(model.stack, Logistic([-1, 1]), 1.0)
+    worse = replace(model.solution, weights=np.array([0.5, 0.5]))
+    worse = replace(worse, evaluation=loss.evaluate(worse.weights))
+    doubted = fit.judge(replace(model, solution=worse))
+    assert doubted.upper > expected + 0.01
+    assert doubted.lower <= expected + 1e-10
 
 
 def test_results_are_kept(tmp_path):

@@ -180,3 +180,20 @@ def test_they_are_normalised_by_sample_before_centring_only():
 def test_products_with_a_sum_that_is_not_formed(base):
     regional = Center().fit_transform(RegionalKernels(base, FACTORS, FACTORS))
     same(regional.apply_combined(WEIGHTS, COLUMNS), regional.combine(WEIGHTS) @ COLUMNS)
+
+
+def test_rounding_errors_of_a_centred_base():
+    """They are those of the kernels before centring."""
+    rows = X + 1e5
+    matrix = rows @ rows.T
+    centred = Center().fit_transform(KernelStack.from_arrays([matrix]))
+    regional = RegionalKernels(centred, FACTORS, FACTORS)
+    wide = matrix.astype(np.longdouble)
+    wide = wide - wide.mean(axis=0)
+    wide = wide - wide.mean(axis=1)[:, None]
+    v = np.linspace(-1, 1, len(X))[:, None]
+    exact = [float((f * v[:, 0]) @ wide @ (f * v[:, 0])) for f in FACTORS.astype(np.longdouble)]
+    computed = np.einsum("jmk,mk->j", regional.apply(v), v)
+    errors = regional.form_errors(v, v)
+    assert np.all(np.abs(computed - exact) <= 10.0 * errors)
+    np.testing.assert_allclose(2.0 * errors, regional.scaled(np.full(L, 2.0)).form_errors(v, v))

@@ -497,6 +497,15 @@ class RegionalKernels(TransformedKernels):
                 squares += (errors[:, None] * outputs) ** 2
         return np.sqrt(squares)
 
+    def _sizes(self) -> np.ndarray:
+        """Include the offsets of `base`, if that is centred."""
+        sizes = super()._sizes()
+        if self.base._rows.offset is None:
+            return sizes
+        offsets = np.abs(self.base._rows.offset[self.sources]) * np.abs(self._scale[:, None])
+        larger: np.ndarray = sizes + 2.0 * self._row_factors[self.regions] ** 2 * offsets
+        return larger
+
     @property
     def n_regions(self) -> int:
         return len(self._row_factors)

@@ -342,15 +342,20 @@ class TransformedKernels(ABC):
         ``u ‖√s ∘ left‖₁ ‖√s ∘ right‖₂``. Twice that is returned. Sums are computed in double
         precision for all storage types; rounding of the stored values is not included.
         """
-        assert self.row_diag is not None
-        sizes = np.abs(self.row_diag)
-        if self._rows.offset is not None:
-            sizes = sizes + 2.0 * np.abs(self._rows.offset)
+        sizes = self._sizes()
         roots = np.sqrt(sizes)
         first = roots @ np.abs(left)
         second = np.sqrt(sizes @ right**2)
         errors: np.ndarray = EPS * np.sum(first * second, axis=1)
         return errors
+
+    def _sizes(self) -> np.ndarray:
+        """Return the diagonals before centring, from above, (n_kernels, rows)."""
+        assert self.row_diag is not None
+        if self._rows.offset is None:
+            return np.abs(self.row_diag)
+        sizes: np.ndarray = np.abs(self.row_diag) + 2.0 * np.abs(self._rows.offset)
+        return sizes
 
     # -- a few columns of Gram matrices ----------------------------------------------------
 

@@ -30,6 +30,11 @@ rounding error in both; what is left of 1ᵀα is part of the rounding error.
 and a line search. The last steps are taken in f, ``Δf = (I − QE)(f̃ − f + 1δb)``: errors of the
 product Qv, which H Q would multiply, are then those of f̃ only.
 
+**Few digits.** Where the outputs almost reach the least φ, α is a difference of large numbers.
+Its errors δα cost ``½ δαᵀ(Q + QHQ)δα`` in P, but ``½ δαᵀ(H⁻¹ + Q)δα`` in D. The machine then has
+the coefficients v/λ of Newton's method, and D is still that of α. A slack that remains is counted
+as a rounding error.
+
 **Convex combinations.** φ* is convex, so a convex combination of known dual variables, of which
 the values of φ* are known, is feasible and has a known bound; the bounds proved by several planes
 (:mod:`manykernels.solvers.newton`) are of this kind.
@@ -40,6 +45,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -801,8 +807,9 @@ class SmoothLoss(WorkspaceLoss):
         norm = float(weights @ gains)
         linear = np.tensordot(weights / self.reg, products, 1)
         machine = self._machine(dual, linear, norm, outputs)
-        # α·b is zero but for the rounding errors of 1ᵀα.
-        lower = function.value(outputs) + float(np.vdot(dual, outputs - machine.biases)) - norm
+        # α·b is zero for all b, but for the rounding errors of 1ᵀα.
+        centred = outputs - outputs.mean(axis=0) * function.has_bias
+        lower = function.value(outputs) + float(np.vdot(dual, centred)) - norm
         if not self._is_small(machine.value - lower, machine.value):
             for v in (variables, np.zeros_like(dual)):
                 linear = matmul(self.workspace.matrix, v)
@@ -864,7 +871,12 @@ class SmoothLoss(WorkspaceLoss):
         # Shares that sum to one, by a row that is larger than the others.
         heavy = 1e3 * np.sqrt(len(columns))
         system = np.vstack([columns / size, np.full(columns.shape[1], heavy)])
-        shares, _ = optimize.nnls(system, np.append(dual.ravel() / size, heavy))
+        right = np.append(dual.ravel() / size, heavy)
+        try:
+            shares, _ = optimize.nnls(system, right, maxiter=100 * columns.shape[1])
+        except RuntimeError:  # too many iterations, where columns are almost equal
+            shares = np.zeros(columns.shape[1])
+            shares[np.argmin(np.linalg.norm(system - right[:, None], axis=0))] = 1.0
         shares /= shares.sum()
         combination = (columns @ shares).reshape(dual.shape)
         return combination, float(shares @ [constant for _, constant in self._known])
@@ -1083,14 +1095,23 @@ class SmoothEvaluation(WorkspaceEvaluation):
 
     hyperbolic: ClassVar[bool] = True
 
-    @property
+    @cached_property
     def rounding(self) -> float:
         """Rounding errors of φ, of what is left of 1ᵀα, and of Qv, at which φ has a slope."""
-        slopes = self._loss.function.gradient(self.outputs)
-        errors = self._loss.kernels.form_errors(slopes, self.variables) / self._loss.reg
-        return self._rounding + float(self.weights @ errors)
+        function, kernels = self._loss.function, self._loss.kernels
+        slopes = function.gradient(self.outputs)
+        shares = self.weights / self._loss.reg
+        error = self._rounding + float(shares @ kernels.form_errors(slopes, self.variables))
+        # Where φ is almost least its curvature counts more than its slopes: outputs are moved by
+        # the mean of their errors, up and down in turn.
+        total = shares @ kernels.form_errors(np.ones_like(self.variables), self.variables)
+        signs = (-1.0) ** np.add.outer(*map(np.arange, self.outputs.shape))
+        step = float(total) / self.outputs.size * signs
+        value = function.value(self.outputs)
+        moved = max(function.value(self.outputs + step), function.value(self.outputs - step))
+        return error + max(moved - value, 0.0)
 
-    @property
+    @cached_property
     def gain_errors(self) -> Array:
         return self._loss.gain_errors_at(self.dual)
 
