@@ -288,9 +288,15 @@ def _score(
     options: dict[str, np.ndarray],
     split: int,
 ) -> float:
-    """Return the score of one split; an error explains that a class is missing."""
+    """Return the score of one split; an error names the split, or a class that is missing."""
     if not isinstance(known, KnownClassifier):
-        return scorer(known, None, truth, **options)
+        try:
+            return scorer(known, None, truth, **options)
+        except ValueError as error:
+            raise ValueError(
+                f"The test part of split {split} (counted from 0) cannot be scored: {error} Pass "
+                "a cv with fewer splits, or another scoring."
+            ) from error
     lacking = lacking_class(known.classes, truth)
     try:
         score = with_classes(scorer, known.classes)(known, None, truth, **options)
