@@ -139,7 +139,7 @@ def fits_survival(fit: Fit) -> Fit:
         Times at which samples came under observation (left truncation). They are not at risk
         before. Concordance indices do not know of them.
     strata : array-like of shape (n_samples,), optional
-        Groups with baseline hazards of their own; samples are compared within groups.
+        Parts of the samples with baseline hazards of their own; samples are compared within parts.
     """
     fit.__doc__ = inherited(fit.__doc__, [fits_survival.__doc__], {"Parameters": []})
     return fits(fit)
