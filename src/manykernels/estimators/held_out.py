@@ -192,16 +192,18 @@ def explained_deviance(
     return 0.0 if value > 0.0 else 1.0
 
 
-class KnownOutputs(KnownValues):
-    """Generalised linear model with known outputs, for scorers; `loss` makes φ of targets."""
+class KnownMeans(KnownValues):
+    """Generalised linear model with known predictions, for scorers; `loss` makes φ of targets."""
 
-    def __init__(self, values: np.ndarray, outputs: np.ndarray, loss: Callable[..., Any]):
+    def __init__(self, values: np.ndarray, link: str, loss: Callable[..., Any]):
         super().__init__(values)
-        self.outputs = outputs
+        self.link = link
         self.loss = loss
 
     def score(self, X: object, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-        return explained_deviance(self.loss, y, self.outputs, sample_weight)
+        with np.errstate(divide="ignore"):
+            outputs = self.values if self.link == "identity" else np.log(self.values)
+        return explained_deviance(self.loss, y, outputs, sample_weight)
 
 
 @dataclass(frozen=True)
@@ -215,8 +217,7 @@ class HeldOutMeans(HeldOutValues):
         return [predicted_means(part.outputs[at], self.link) for part in self.parts]
 
     def known(self, answers: np.ndarray, at: Position, samples: Samples) -> BaseEstimator:
-        outputs = answers if self.link == "identity" else np.log(answers)
-        return KnownOutputs(answers, outputs, self.loss)
+        return KnownMeans(answers, self.link, self.loss)
 
 
 def predicted_means(outputs: np.ndarray, link: str) -> np.ndarray:

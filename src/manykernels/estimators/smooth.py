@@ -33,6 +33,7 @@ from .held_out import (
     HeldOut,
     HeldOutLogits,
     HeldOutMeans,
+    KnownMeans,
     SplitOutputs,
     explained_deviance,
     predicted_means,
@@ -413,6 +414,10 @@ class GeneralizedRegressor(KernelRegressor):
     def predict(self, X: Any) -> np.ndarray:
         """Predicted mean of each row."""
         return predicted_means(super().predict(X), self.link_)
+
+    def _known(self, predictions: np.ndarray) -> KnownMeans:
+        """Return a model with these predictions, for scorers."""
+        return KnownMeans(predictions, self.link_, _loss_maker(self.loss))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """D² on new samples: the share of the loss of the best constant that is explained."""
