@@ -136,7 +136,7 @@ def broken_unexpectedly(broken, estimator):
     """Lines about checks that were to pass."""
     name = type(estimator).__name__
     by_folds = (
-        name.endswith("CV")
+        "CV" in name
         or "Localized" in name
         or name in ("KimFDA", "BestKernel", "LPBeta", "LPB")
         or getattr(getattr(estimator, "denoise", None), "variance", None) == "cv"

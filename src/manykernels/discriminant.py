@@ -49,7 +49,7 @@ class Samples:
         where no kernels are needed.
     targets : ndarray of shape (n,) or (n, n_targets)
         Values to be predicted, or positions in `classes`. Survival targets are a structured array
-        with the fields event and time.
+        with the fields event and time, and perhaps entry and stratum.
     classes : ndarray of shape (c,) or None
         Sorted class labels; None for values.
     weights : ndarray of shape (n,) or None
@@ -83,6 +83,20 @@ class Samples:
             return repack_fields(self.targets[["event", "time"]])
         truth: np.ndarray = self.targets if self.classes is None else self.classes[self.targets]
         return truth
+
+    @property
+    def strata(self) -> np.ndarray | None:
+        """Strata of survival targets, within which samples are compared; None without strata."""
+        return self._field("stratum")
+
+    @property
+    def entry(self) -> np.ndarray | None:
+        """Times at which samples of survival targets came under observation; None without."""
+        return self._field("entry")
+
+    def _field(self, name: str) -> np.ndarray | None:
+        names = self.targets.dtype.names or ()
+        return self.targets[name] if name in names else None
 
     @property
     def masses(self) -> np.ndarray:

@@ -21,17 +21,17 @@ def layers(*matrices):
 
 
 def on_table(entry, data=X, kernels=None, y=Y, **params):
-    return entry.make(kernels, **params).fit(data, y)
+    return entry.make(kernels, **params).fit(data, entry.targets(y))
 
 
 def on_kernels(entry, data, y=Y, sample_weight=None, **params):
     """A fit to ready-made kernels."""
-    return entry.make("precomputed", **params).fit(data, y, sample_weight)
+    return entry.make("precomputed", **params).fit(data, entry.targets(y), sample_weight)
 
 
 def in_form(entry, form, y=Y, sample_weight=None):
     """A fit to a table, a kernel matrix or a stack."""
     if form == "table":
-        return entry.make().fit(X, y, sample_weight)
+        return entry.make().fit(X, entry.targets(y), sample_weight)
     data = {"matrix": GRAM, "stack": KernelStack.from_arrays(GRAM)}[form]
     return on_kernels(entry, data, y, sample_weight)

@@ -7,8 +7,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, MKOneClassSVM, MKRidge
+from manykernels import (
+    MKFDA,
+    MKGLM,
+    MKSVC,
+    MKSVR,
+    KernelStack,
+    MKCox,
+    MKLogistic,
+    MKOneClassSVM,
+    MKRidge,
+)
 from manykernels.baselines import KimFDA
+from manykernels.survival import survival_array
 from tests.estimators.registry import Entry, parametrized
 from tests.problems import labels_for, random_gram_matrices
 
@@ -39,6 +50,11 @@ LAWFUL = {
         Entry(MKRidge, "values"),
         Entry(MKRidge, "several", {}, "several"),
         Entry(MKRidge, "several", {"multi_target": "separate"}, "separate"),
+        Entry(MKLogistic, "two", {}, "two classes"),
+        Entry(MKLogistic, "three", {"class_weight": "balanced"}, "balanced"),
+        Entry(MKGLM, "counts"),
+        # With Efron's ties a weight of two is not a repeated row.
+        Entry(MKCox, "survival", {"ties": "breslow"}),
     ]
 }
 
@@ -67,6 +83,11 @@ class Problem:
             self.y = np.random.default_rng(seed).normal(size=N_TRAIN)
         if entry.target == "several":
             self.y = np.random.default_rng(seed).normal(size=(N_TRAIN, 3), scale=[1.0, 10.0, 0.1])
+        if entry.target == "counts":
+            self.y = np.random.default_rng(seed).poisson(2.0, N_TRAIN)
+        if entry.target == "survival":
+            time = np.random.default_rng(seed).integers(1, 12, N_TRAIN)
+            self.y = survival_array((labels_for(N_TRAIN, 3, seed) > 0, time))
 
     def fit(self, train=None, y=None, sample_weight=None, **params):
         train = self.train if train is None else train

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
@@ -33,6 +34,7 @@ from manykernels.gating import GivenRegions, KernelComponents
 from manykernels.gating.gates import as_gate
 from manykernels.gating.regions import as_regions
 from manykernels.kernels import RBF, Kernel, Linear, Precomputed
+from manykernels.survival import survival_array
 
 # -- entries ---------------------------------------------------------------------------------
 
@@ -61,8 +63,9 @@ class Entry:
     Attributes
     ----------
     kind : type
-    target : {"three", "two", "values", "several", "none", "labels"}
-        What it learns: three or two classes, a number or several, nothing, or an indicator matrix.
+    target : {"three", "two", "values", "several", "counts", "survival", "none", "labels"}
+        What it learns: three or two classes, a number or several, counts, events and times,
+        nothing, or an indicator matrix.
     options : dict
         Parameters of the variant, and those that keep tests fast.
     variant : str
@@ -103,10 +106,15 @@ class Entry:
         """Targets of some of the shared training samples."""
         return None if self.y is None else self.y[rows]
 
+    def targets(self, y):
+        """Labels or numbers as what it learns: survival models learn from their order."""
+        return survival_of(y) if self.target == "survival" else y
+
     @property
     def method(self):
         """The method whose answers are numbers."""
-        return "predict" if self.target in ("values", "several") else "decision_function"
+        numbers = ("values", "several", "counts", "survival")
+        return "predict" if self.target in numbers else "decision_function"
 
     def scores(self, model, data):
         return getattr(model, self.method)(data)
@@ -133,6 +141,8 @@ class Entry:
     discriminant = property(lambda self: "FDA" in self.name)
     # Whether its kernel weights are those of a square loss, on centred kernels.
     square = property(lambda self: self.discriminant or "Ridge" in self.name)
+    # Whether its loss is smooth, but not square.
+    smooth = property(lambda self: self.name.startswith(("MKLogistic", "MKGLM", "MKCox")))
     # Whether it chooses from a grid.
     chooses = property(lambda self: "scoring" in self.parameters)
     has_p = property(lambda self: "p" in self.parameters)
@@ -144,7 +154,9 @@ class Entry:
     # Whether it takes kernels with negative values, as most in these tests are.
     signed = property(lambda self: self.kind is not Product)
     # Whether something is learnt from centred kernels, beside which heavy samples are lost.
-    centres = property(lambda self: self.square or self.kind in (Alignment, PolynomialCombination))
+    centres = property(
+        lambda self: self.square or self.smooth or self.kind in (Alignment, PolynomialCombination)
+    )
     # Whether it matters what is the origin of the feature space.
     has_origin = property(
         lambda self: (
@@ -156,7 +168,15 @@ class Entry:
     # Whether weights or a gate are learnt by a descent to a stationary point.
     descends = property(lambda self: self.localized or self.kind is PolynomialCombination)
     # Whether it keeps support vectors.
-    has_support = property(lambda self: self.localized or not (self.square or self.merges))
+    has_support = property(
+        lambda self: self.localized or not (self.square or self.smooth or self.merges)
+    )
+
+
+def survival_of(y):
+    """Events at times in the order of y; every third sample is censored."""
+    time = rankdata(y, "ordinal")
+    return survival_array((np.arange(len(time)) % 3 != 2, time))
 
 
 GRID = {"ps": [1, 2], "regs": [1.0]}
@@ -207,6 +227,17 @@ ENTRIES = [
     Entry(mk.MKRidgeCV, "several", {**GRID, "cv": "closed-form"}, "closed form"),
     Entry(mk.MKRidgeCV, "several", {**GRID, "multi_target": "separate"}, "separate"),
     Entry(mk.MKSVRCV, "values", {**MACHINE_GRID, "epsilons": [0.1], "cv": 2}),
+    Entry(mk.MKLogistic, "three"),
+    Entry(mk.MKLogistic, "two", {}, "binary"),
+    Entry(mk.MKLogistic, "two", {"p": 1}, "p=1"),
+    Entry(mk.MKLogisticCV, "three", {**GRID, "cv": 2}),
+    Entry(mk.MKLogisticCV, "two", {**GRID, "class_weight": "balanced"}, "folds"),
+    Entry(mk.MKGLM, "counts"),
+    Entry(mk.MKGLM, "counts", {"p": 1}, "p=1"),
+    Entry(mk.MKGLMCV, "counts", {**GRID, "cv": 2}),
+    Entry(mk.MKCox, "survival"),
+    Entry(mk.MKCox, "survival", {"p": 1, "ties": "breslow"}, "p=1"),
+    Entry(mk.MKCoxCV, "survival", {**GRID, "cv": 2}),
     Entry(mk.MKOneClassSVM, "none", {"nu": 0.3}),
     Entry(mk.LocalizedSVC, "three"),
     Entry(mk.LocalizedSVC, "two", PAPER, "paper"),
@@ -262,12 +293,12 @@ def those(condition=lambda entry: True, among=ENTRIES, waiting=None):
 
 
 def waits(entry):
-    """Variants, baselines, local ones, which have tests of their own, and searches for numbers.
+    """Variants, baselines, local ones, which have tests of their own, and most searches.
 
-    What these have in common with searches for classes is tested by the latter.
+    What these have in common with MKFDACV and MKSVCCV is tested by the latter.
     """
     is_baseline = entry.kind.__module__.startswith("manykernels.baselines")
-    is_twin = entry.chooses and entry.target == "values"
+    is_twin = entry.chooses and (entry.target == "values" or entry.smooth)
     return bool(entry.variant or entry.local or is_baseline or is_twin)
 
 
@@ -293,8 +324,11 @@ every_estimator = those(among=ONE_OF_EACH)
 # For tests that fit dozens of times.
 every_quick_estimator = parametrized(ONE_OF_EACH, lambda entry: entry.kind is not mk.MKSVC)
 every_classifier = those(lambda entry: entry.target in ("two", "three"), ONE_OF_EACH)
-every_regressor = those(lambda entry: entry.target == "values", ONE_OF_EACH)
-every_learner_of_targets = those(lambda entry: entry.target != "none", ONE_OF_EACH)
+every_regressor = those(lambda entry: entry.target in ("values", "counts"), ONE_OF_EACH)
+# Targets of survival models have tests of their own.
+every_learner_of_targets = those(
+    lambda entry: entry.target not in ("none", "survival"), ONE_OF_EACH
+)
 every_localized = those(lambda entry: entry.localized)
 # Those that learn one gate, or one for each class, rather than a path of gates.
 every_descent = those(lambda entry: entry.localized and not entry.chooses)
@@ -323,6 +357,11 @@ SHARED_TARGETS = {
     "two": Y == 0,
     "values": X[:, 0] + np.sin(X[:, 1]),
     "several": np.column_stack([X[:, 0] + np.sin(X[:, 1]), 100 * X[:, 2] ** 2]),
+    "counts": np.floor(np.exp(0.5 * X[:, 0] + 0.5 * X[:, 1])),
+    # Times with a few ties, of which three quarters are those of events.
+    "survival": survival_array(
+        (np.arange(N_TRAIN) % 4 > 0, np.ceil(9 * np.exp(-X[:, 0] - np.sin(X[:, 1]))))
+    ),
     "none": None,
     "labels": (X[:, :2] > 0.5).astype(int),
 }
@@ -331,6 +370,8 @@ TARGETS_OF = {
     "two": lambda X: (X[:, 0] > X[:, 1]).astype(int),
     "values": lambda X: X[:, 0] ** 2,
     "several": lambda X: X[:, :2] ** 2,
+    "counts": lambda X: np.floor(3 * X[:, 0] ** 2),
+    "survival": lambda X: survival_of(X[:, 0]),
     "none": lambda X: None,
     "labels": lambda X: (X[:, :2] > 0).astype(int),
 }

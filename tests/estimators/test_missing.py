@@ -12,6 +12,7 @@ import manykernels
 from manykernels import (
     MKFDA,
     MKFDACV,
+    MKGLM,
     MKSVC,
     MKSVCCV,
     MKSVR,
@@ -21,6 +22,8 @@ from manykernels import (
     LocalizedOneClassSVM,
     LocalizedSVC,
     LocalizedSVR,
+    MKLogistic,
+    MKLogisticCV,
     MKOneClassSVM,
     MKRidge,
     MKRidgeCV,
@@ -43,6 +46,9 @@ GLOBAL = {
     "MKSVCCV": MKSVCCV(ps=[1, 2], Cs=[0.1, 1.0], cv=3),
     "MKSVR": MKSVR(),
     "MKSVRCV": MKSVRCV(ps=[1, 2], Cs=[0.1, 1.0], cv=3),
+    "MKLogistic": MKLogistic(),
+    "MKLogisticCV": MKLogisticCV(ps=[1, 2], regs=[0.1, 1.0], cv=3),
+    "MKGLM": MKGLM(),
     "MKOneClassSVM": MKOneClassSVM(nu=0.3),
 }
 LOCALIZED = {

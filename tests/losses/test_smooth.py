@@ -254,7 +254,7 @@ BAD = [
     (lambda: Multinomial([0, 3], 3), "from 0 to 2"),
     (lambda: Multinomial([0, 2]), "Class 1 has no sample"),
     (lambda: Poisson([1, -2]), "got -2 in row 1"),
-    (lambda: Poisson([0, 0]), "all zero"),
+    (lambda: SmoothLoss(stack_of(features_for()), Poisson(np.zeros(M)), 1.0), "all zero"),
     (lambda: Poisson([1, 2], [0.0]), "offset must have 2 entries"),
     (lambda: Cox([1, np.nan], [True, True]), "time must be finite, got nan in row 1"),
     (lambda: Cox([1, 2], [False, False]), "event must be True"),

@@ -290,10 +290,14 @@ def test_strata_of_every_kind(strata):
         ([0.0, np.nan], {}, "risk must be finite, but is nan in row 1"),
         (["a", "b"], {}, "risk must be numbers"),
         ([[1.0, 2.0], [3.0, 4.0]], {}, r"risk must have one entry per sample; .* \(2, 2\)"),
-        ([0.0, 0.0], {"strata": [1]}, "strata must have 2 entries"),
+        ([0.0, 0.0], {"strata": [1]}, "strata has 1 entries for 2 samples"),
         ([0.0, 0.0], {"strata": [1.0, np.nan]}, "strata is missing in row 1"),
         ([0.0, 0.0], {"strata": [None, "a"]}, "strata is missing in row 0"),
-        ([0.0, 0.0], {"entry": [0.0, 2.0]}, "entry must be before time, .* in row 1"),
+        (
+            [0.0, 0.0],
+            {"entry": [0.0, 2.0]},
+            "entry is 2 and time is 2 in row 1: a sample must come",
+        ),
     ],
 )
 def test_what_a_hazard_refuses(risk, options, message):

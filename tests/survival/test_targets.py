@@ -16,7 +16,12 @@ from sksurv.datasets import load_aids, load_gbsg2, load_veterans_lung_cancer, lo
 from sksurv.util import Surv
 
 from manykernels.survival import survival_array, survival_target
-from manykernels.survival.targets import check_informative, check_survival
+from manykernels.survival.targets import (
+    check_informative,
+    check_strata,
+    check_survival,
+    survival_table,
+)
 
 EVENT = np.array([True, False, True, True])
 TIME = np.array([2.0, 0.0, 1.5, 7.0])
@@ -65,7 +70,7 @@ def test_every_form_is_the_same_target(form):
     assert_array_equal(event, EVENT)
     assert_array_equal(time, TIME)
     assert (event.dtype, time.dtype) == (bool, float)
-    assert (index is None) == (not isinstance(FORMS[form], pd.DataFrame))
+    assert (index is not None) == form.startswith(("pandas", "pair of Series"))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -77,9 +82,19 @@ def test_the_normal_form(form):
     assert_array_equal(survival_array(array), array)
 
 
-def test_the_index_of_a_frame_is_returned():
+def test_the_index_of_pandas_objects_is_returned():
     frame = pd.DataFrame({"event": EVENT, "time": TIME}, index=LABELS)
-    assert survival_target(frame).index.to_list() == LABELS
+    for y in (frame, (frame["event"], frame["time"]), (frame["event"], TIME)):
+        assert survival_target(y).index.to_list() == LABELS
+        pd.testing.assert_frame_equal(survival_table(y), frame)
+    assert_array_equal(survival_table((EVENT, TIME)), survival_array((EVENT, TIME)))
+
+
+def test_a_pair_of_series_has_one_index():
+    event, time = (pd.Series(values, index=LABELS) for values in (EVENT, TIME))
+    for other in (time[::-1], time.set_axis(range(4)), time.reset_index(drop=True)):
+        with pytest.raises(ValueError, match="event and time have different row labels"):
+            survival_target((event, other))
 
 
 @pytest.mark.parametrize("load", [load_aids, load_gbsg2, load_whas500, load_veterans_lung_cancer])
@@ -288,6 +303,21 @@ def test_what_is_informative_by_loops(n):
 def test_nothing_to_learn(event, time, options, message):
     with pytest.raises(ValueError, match=message):
         check_informative(np.array(event, bool), np.array(time, float), **options)
+
+
+@pytest.mark.parametrize(
+    ("strata", "message"),
+    [
+        (["a", "b"], "strata has 2 entries for 3 samples"),
+        (np.ones((3, 2)), r"strata must have one entry per sample; got the shape \(3, 2\)"),
+        (["a", None, "b"], "strata is missing in row 1"),
+        ([1.0, 2.0, np.nan], "strata is missing in row 2"),
+    ],
+)
+def test_strata_that_are_refused(strata, message):
+    strata = np.array(strata, dtype=object) if isinstance(strata, list) else strata
+    with pytest.raises(ValueError, match=message):
+        check_strata(strata, 3)
 
 
 def test_something_to_learn():

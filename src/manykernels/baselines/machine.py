@@ -29,9 +29,9 @@ from ..estimators.inputs import (
     block_while_fitting,
     by_blocks,
     centred_rows,
+    centred_values,
     labelled_rows,
     matched_by_label,
-    ridge_rows,
     rows_of_any_targets,
     scored,
     targeted_rows,
@@ -413,7 +413,7 @@ class OneKernelMachine:
             class_weight = getattr(machine, "class_weight", None)
             rows = read(self, X, y, sample_weight, class_weight)
         elif centred:
-            rows = ridge_rows(self, X, y, sample_weight)
+            rows = centred_values(self, X, y, sample_weight, several=True)
         else:
             several = machine.__sklearn_tags__().target_tags.multi_output
             rows = targeted_rows(self, X, y, sample_weight, several=several)

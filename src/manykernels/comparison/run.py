@@ -23,10 +23,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring, get_scorer
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
 
+from ..estimators.cox import SurvivalEstimator
 from ..estimators.inputs import (
     checked_groups,
     groups_of,
@@ -41,7 +43,10 @@ from ..kernels import KernelStack, Views
 from ..kernels.matching import matched_targets
 from ..kernels.tables import Table, is_frame
 from ..kernels.views import are_views, matched_views
+from ..metrics import SCORERS
 from ..metrics.comparison import Split, five_by_two_folds, repeated_folds
+from ..survival import survival_array
+from ..survival.targets import survival_table
 from ..utils.files import replacing
 from ..utils.folds import group_numbers, range_of, splits_of_rows
 from ..utils.sklearn import warn_caller
@@ -116,6 +121,15 @@ def _checked_method(name: str, estimator: object) -> BaseEstimator:
     return copy
 
 
+def of_survival(method: Any) -> bool:
+    """Return whether a method, the last step of a pipeline or a search is a survival model."""
+    if isinstance(method, SurvivalEstimator):
+        return True
+    inner = method.steps[-1][1] if isinstance(method, Pipeline) else None
+    inner = getattr(method, "estimator", None) if inner is None else inner
+    return inner is not None and of_survival(inner)
+
+
 def of_classes(methods: Mapping[str, BaseEstimator]) -> bool:
     """Return whether the methods are classifiers; raise if only some are."""
     kinds = {name: is_classifier(method) for name, method in methods.items()}
@@ -138,6 +152,9 @@ def checked_data(
     """Validate X, such that all methods accept it and scikit-learn can split it, y and groups."""
     if y is None:
         raise ValueError("compare requires y, the targets.")
+    survival = any(map(of_survival, methods.values()))
+    if survival:
+        y = survival_table(y)
     pairwise = {name: get_tags(method).input_tags.pairwise for name, method in methods.items()}
     may_lack = any(map(may_lack_views, methods.values()))
     if isinstance(X, Mapping) and all(pairwise.values()):
@@ -153,7 +170,7 @@ def checked_data(
         X, y, _, groups = matched_views(X, y, None, groups, may_lack=may_lack)
     if not isinstance(X, Views):
         y, groups = matched_targets(labels_of_rows(X), y=y, groups=groups)
-    targets = np.asarray(y)
+    targets = survival_array(y) if survival else np.asarray(y)
     if targets.ndim == 0:
         raise ValueError(f"y must have one entry per sample, got {y!r}.")
     check_consistent_length(X, targets)
@@ -183,18 +200,21 @@ def drawn_splits(
 ) -> list[Split]:
     """Return the splits of `cv`; a number of folds keeps groups together.
 
-    A splitter takes the groups that were `given`. If `reproducible`, raise if a second draw
-    differs.
+    Folds are stratified by classes, or by the events of survival targets. A splitter takes the
+    groups that were `given`. If `reproducible`, raise if a second draw differs.
     """
     if isinstance(cv, str) and cv != FIVE_BY_TWO:
         raise ValueError(f'cv must be a number of folds, a splitter, splits or "5x2"; got {cv!r}.')
     options: dict[str, Any] = {"classes": classes, "random_state": random_state, "groups": groups}
+    strata = y
+    if y.dtype.names:
+        strata, options["classes"] = y["event"], True
     draw: Callable[[], list[Split]]
     if cv is None or is_number(cv):
         number, repeats = (_FOLDS, _REPEATS) if cv is None else (int(cv), 1)
-        draw = partial(repeated_folds, number, repeats, y, **options)
+        draw = partial(repeated_folds, number, repeats, strata, **options)
     elif isinstance(cv, str):
-        draw = partial(five_by_two_folds, y, **options)
+        draw = partial(five_by_two_folds, strata, **options)
     else:
         draw = partial(_drawn, cv, y, given, classes)
     splits = draw()
@@ -221,12 +241,15 @@ def _drawn(cv: Any, y: np.ndarray, groups: np.ndarray | None, classes: bool) -> 
 def checked_scoring(scoring: Any, methods: Mapping[str, BaseEstimator]) -> Any:
     """Return scorers by name, or a function, as for ``cross_validate``.
 
-    The default is accuracy or R² instead of ``estimator.score``, which may differ between methods,
-    for example for a search with its own scoring.
+    The default is accuracy, R² or, of survival models, the concordance index instead of
+    ``estimator.score``, which may differ between methods, for example for a search with its own
+    scoring.
     """
     if scoring is None:
         if of_classes(methods):
             scoring = "accuracy"
+        elif any(map(of_survival, methods.values())):
+            scoring = "concordance_index"
         elif all(map(is_regressor, methods.values())):
             scoring = "r2"
         else:
@@ -251,10 +274,14 @@ def checked_scoring(scoring: Any, methods: Mapping[str, BaseEstimator]) -> Any:
     if not scoring:
         raise ValueError("There is no scoring to compare by.")
     first = next(iter(methods.values()))
-    return {
-        str(name): get_scorer(scorer) if isinstance(scorer, str) else check_scoring(first, scorer)
-        for name, scorer in scoring.items()
-    }
+    return {str(name): _scorer(scorer, first) for name, scorer in scoring.items()}
+
+
+def _scorer(scoring: Any, method: BaseEstimator) -> Any:
+    """Return the scorer with a name of scikit-learn's or of ours, or made of a function."""
+    if not isinstance(scoring, str):
+        return check_scoring(method, scoring)
+    return SCORERS[scoring] if scoring in SCORERS else get_scorer(scoring)
 
 
 # -- Comparison -----------------------------------------------------------------------------------
@@ -293,8 +320,9 @@ def compare(
         scikit-learn. By default five folds, twice. Folds are random, stratified for classifiers,
         and keep groups together, or repeated rows if there are no groups.
     scoring : str, list of str, dict, callable or None, default=None
-        Scores, of which larger is better, as in scikit-learn's ``cross_validate``. By default
-        accuracy, or R² for numbers.
+        Scores, of which larger is better, as in scikit-learn's ``cross_validate``, or names in
+        :data:`manykernels.metrics.SCORERS`. By default accuracy, R² for numbers, or the
+        concordance index for survival times.
     path : str or Path, optional
         Folder in which finished cells, each a method on a split, are stored. The same call reuses
         them and continues after any interruption.

@@ -12,7 +12,8 @@
 `ridge`               `MKRidge`, `MKRidgeCV`
 `svm`                 `MKSVC`, `MKSVR`, `MKOneClassSVM`
 `svm_cv`              `MKSVCCV`, `MKSVRCV`
-`smooth`              `MKLogistic`, `MKCox`, `MKGLM` and their CV twins
+`smooth`              `MKLogistic`, `MKLogisticCV`, `MKGLM`, `MKGLMCV`
+`cox`                 `MKCox`, `MKCoxCV`
 `gated`               kernels weighted by a gate
 `localized`           `LocalizedSVC` and others, which learn a gate
 `regional`            kernels of regions
@@ -27,6 +28,7 @@ from .convex_localized import (
     ConvexLocalizedSVR,
     ConvexLocalizedSVRCV,
 )
+from .cox import MKCox, MKCoxCV
 from .fda import MKFDA, MKFDACV
 from .localized import (
     LocalizedFDA,
@@ -37,7 +39,7 @@ from .localized import (
     LocalizedSVRCV,
 )
 from .ridge import MKRidge, MKRidgeCV
-from .smooth import MKGLM, MKGLMCV, MKCox, MKCoxCV, MKLogistic, MKLogisticCV
+from .smooth import MKGLM, MKGLMCV, MKLogistic, MKLogisticCV
 from .svm import MKSVC, MKSVR, MKOneClassSVM
 from .svm_cv import MKSVCCV, MKSVRCV
 

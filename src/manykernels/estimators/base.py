@@ -274,12 +274,21 @@ def fits(fit: Fit) -> Fit:
     """
 
     with_teardown = with_callbacks(fit)
-    accepted = list(inspect.signature(fit).parameters)[1:]  # all but self
+    given = list(inspect.signature(fit).parameters.values())[1:]  # all but self
+    accepted = [each.name for each in given if each.kind is not each.KEYWORD_ONLY]
+    keywords = [each.name for each in given if each.kind is each.KEYWORD_ONLY]
 
     @wraps(fit)
     def complete_fit(
-        estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        **more: Any,
     ) -> Any:
+        for name in more.keys() - keywords:
+            raise TypeError(f"{type(estimator).__name__}.fit takes no argument {name!r}.")
         if groups is not None and "groups" not in accepted:
             raise TypeError(
                 f"{type(estimator).__name__}.fit takes no groups. Pass them to what judges the "
@@ -288,8 +297,11 @@ def fits(fit: Fit) -> Fit:
         estimator._validate_params()
         before = dict(vars(estimator))
         try:
-            matched = matched_by_label(estimator, X, y, sample_weight, groups)
-            return with_teardown(estimator, *matched[: len(accepted)])
+            y = estimator._as_targets(y)
+            matched = matched_by_label(estimator, X, y, sample_weight, groups, **more)
+            return with_teardown(
+                estimator, *matched[: len(accepted)], **dict(zip(more, matched[4:], strict=True))
+            )
         except BaseException:
             # One assignment, so that a second interruption cannot leave half of it.
             estimator.__dict__ = before
@@ -297,7 +309,7 @@ def fits(fit: Fit) -> Fit:
 
     without = {"groups"} - set(accepted)
     complete_fit.__doc__ = inherited(
-        fit.__doc__, [fits.__doc__], {"Parameters": accepted}, without
+        fit.__doc__, [fits.__doc__], {"Parameters": accepted + keywords}, without
     )
     return complete_fit  # type: ignore[return-value]
 
@@ -369,6 +381,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     @property
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def _as_targets(self, y: Any) -> Any:
+        """Return y in a form that can be matched with the rows of X by label."""
+        return y
 
     def _keep(self, task: FitTask, *attributes: Mapping[str, Any], **more: Any) -> Self:
         """Replace all fitted attributes, at once, and end the task of the fit."""

@@ -30,7 +30,7 @@ from ..discriminant import (
 )
 from ..gating.descent import HeldOutLosses
 from ..losses.smooth import SmoothFunction, with_best_biases
-from ..metrics.survival import concordance_index
+from ..metrics.survival import concordance_index_scorer
 from ..solvers.path import GridProgress, GridRecord, Position, SolvedPoint, solved_in_all
 from ..utils.folds import (
     Answers,
@@ -93,8 +93,8 @@ class HeldOut(ABC):
         """Return the answers of every split at one point of the grid."""
 
     @abstractmethod
-    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
-        """Return an estimator with these answers, for scorers."""
+    def known(self, answers: np.ndarray, at: Position, samples: Samples) -> BaseEstimator:
+        """Return an estimator with these answers to `samples`, for scorers."""
 
     @abstractmethod
     def losses_at(self, at: Position) -> HeldOutLosses:
@@ -115,7 +115,7 @@ class HeldOut(ABC):
 
         def answers(at: Position) -> Iterator[Answers]:
             for test, values in zip(self.tests, self.answers(at), strict=True):
-                yield self.known(values, at), test.truth, test.counts
+                yield self.known(values, at, test), test.truth, test.counts
 
         return score_table(solved_in_all(self.records), len(self.parts), answers, scorer)
 
@@ -143,7 +143,7 @@ class HeldOut(ABC):
             split_of_row[tested[k]] = k
         rows = np.flatnonzero(split_of_row >= 0)
         judged = samples.take(rows)
-        known = self.known(answers[rows], position)
+        known = self.known(answers[rows], position, judged)
         return {
             self.attribute: answers,
             "test_fold_": split_of_row,
@@ -160,7 +160,7 @@ class HeldOutValues(HeldOut):
     def answers(self, at: Position) -> list[np.ndarray]:
         return [part.outputs[at] for part in self.parts]
 
-    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
+    def known(self, answers: np.ndarray, at: Position, samples: Samples) -> BaseEstimator:
         return KnownValues(answers)
 
     def losses_at(self, at: Position) -> HeldOutLosses:
@@ -169,25 +169,41 @@ class HeldOutValues(HeldOut):
         return HeldOutLosses(squares, squares, self.joined("counts"), self.joined("groups"))
 
 
-def explained_deviance(function: SmoothFunction, outputs: np.ndarray) -> float:
-    """Return D², one minus φ of the outputs relative to φ of the best constant."""
-    null, _ = with_best_biases(function, np.tile(function.initial_biases(), (len(outputs), 1)))
-    least = function.value(null)
-    if not least > 0.0:
-        return float("nan")
-    return 1.0 - function.value(outputs[:, None]) / least
+def explained_deviance(
+    loss: Callable[..., SmoothFunction],
+    targets: np.ndarray,
+    outputs: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+) -> float:
+    """Return D², one minus φ of the outputs relative to φ of the best constant.
+
+    `loss` makes φ of the targets. If φ of the best constant is zero, as for equal targets, D² is
+    1 for the same outputs and 0 for others, as R² of scikit-learn.
+    """
+    function = loss(targets, sample_weight=sample_weight)
+    value = function.value(outputs[:, None])
+    constant = np.tile(function.initial_biases(), (len(outputs), 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(constant).all():
+            constant, _ = with_best_biases(function, constant)
+        least = function.value(constant)
+    if least > 0.0:
+        return 1.0 - value / least
+    return 0.0 if value > 0.0 else 1.0
 
 
-class KnownOutputs(KnownValues):
-    """Generalised linear model with known outputs, for scorers; `loss` makes φ of targets."""
+class KnownMeans(KnownValues):
+    """Generalised linear model with known predictions, for scorers; `loss` makes φ of targets."""
 
-    def __init__(self, values: np.ndarray, outputs: np.ndarray, loss: Callable[..., Any]):
+    def __init__(self, values: np.ndarray, link: str, loss: Callable[..., Any]):
         super().__init__(values)
-        self.outputs = outputs
+        self.link = link
         self.loss = loss
 
     def score(self, X: object, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-        return explained_deviance(self.loss(y, sample_weight=sample_weight), self.outputs)
+        with np.errstate(divide="ignore"):
+            outputs = self.values if self.link == "identity" else np.log(self.values)
+        return explained_deviance(self.loss, y, outputs, sample_weight)
 
 
 @dataclass(frozen=True)
@@ -200,9 +216,8 @@ class HeldOutMeans(HeldOutValues):
     def answers(self, at: Position) -> list[np.ndarray]:
         return [predicted_means(part.outputs[at], self.link) for part in self.parts]
 
-    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
-        outputs = answers if self.link == "identity" else np.log(answers)
-        return KnownOutputs(answers, outputs, self.loss)
+    def known(self, answers: np.ndarray, at: Position, samples: Samples) -> BaseEstimator:
+        return KnownMeans(answers, self.link, self.loss)
 
 
 def predicted_means(outputs: np.ndarray, link: str) -> np.ndarray:
@@ -211,10 +226,17 @@ def predicted_means(outputs: np.ndarray, link: str) -> np.ndarray:
 
 
 class KnownRisks(BaseEstimator):
-    """Survival model with known risks, for scorers; its methods ignore `X`."""
+    """Survival model with known risks, for scorers; its methods ignore `X`.
 
-    def __init__(self, risks: np.ndarray):
+    Our scorers of survival models ask it for the strata and entries of the test samples.
+    """
+
+    def __init__(
+        self, risks: np.ndarray, test_strata: np.ndarray | None, test_entry: np.ndarray | None
+    ):
         self.risks = risks
+        self.test_strata = test_strata
+        self.test_entry = test_entry
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -226,14 +248,14 @@ class KnownRisks(BaseEstimator):
         return self.risks
 
     def score(self, X: object, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-        return concordance_index(y["event"], y["time"], self.risks, sample_weight=sample_weight)
+        return concordance_index_scorer(self, X, y, sample_weight)
 
 
 class HeldOutRisks(HeldOutValues):
     """Risks predicted for held-out samples."""
 
-    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
-        return KnownRisks(answers)
+    def known(self, answers: np.ndarray, at: Position, samples: Samples) -> BaseEstimator:
+        return KnownRisks(answers, samples.strata, samples.entry)
 
 
 # -- Decision values, and probabilities from them -------------------------------------------------
@@ -312,7 +334,7 @@ class HeldOutDecisions(HeldOut):
         outputs = [part.outputs[at] for part in self.parts]
         return [values[:, 0] if values.shape[1] == 1 else values for values in outputs]
 
-    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
+    def known(self, answers: np.ndarray, at: Position, samples: Samples) -> BaseEstimator:
         return KnownDecisions(self.tests[0].classes, answers, lambda: self.calibration(at))
 
     def calibration(self, at: Position) -> DecisionCalibration:
@@ -344,7 +366,7 @@ class HeldOutLogits(HeldOut):
     def answers(self, at: Position) -> list[np.ndarray]:
         return [log_softmax(class_scores(part.outputs[at]), axis=1) for part in self.parts]
 
-    def known(self, answers: np.ndarray, at: Position) -> BaseEstimator:
+    def known(self, answers: np.ndarray, at: Position, samples: Samples) -> BaseEstimator:
         return KnownProbabilities(self.tests[0].classes, answers)
 
     def losses_at(self, at: Position) -> HeldOutLosses:

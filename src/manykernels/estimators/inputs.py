@@ -200,19 +200,19 @@ FEATURES = ("n_features_in_", "feature_names_in_")
 
 
 def matched_by_label(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
-) -> tuple[Any, Any, Any, Any]:
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **more: Any
+) -> tuple[Any, ...]:
     """X, several tables of it as :class:`Views`, and what belongs to its rows in their order."""
     refuse_unread(X, matrices=estimator._is_precomputed)
+    targets = {"y": y, "sample_weight": sample_weight, "groups": groups, **more}
     if comes_in_blocks(X):
-        return X, y, sample_weight, groups
+        return X, *targets.values()
     # Beside rows in memory there is no need for more than one chunk.
-    y, sample_weight, groups = (
-        given.compute() if is_dask(given) else given for given in (y, sample_weight, groups)
-    )
+    targets = {
+        name: given.compute() if is_dask(given) else given for name, given in targets.items()
+    }
     if not estimator._is_precomputed and are_views(X):
-        return matched_views(X, y, sample_weight, groups, may_lack=may_lack_views(estimator))
-    targets = {"y": y, "sample_weight": sample_weight, "groups": groups}
+        return matched_views(X, **targets, may_lack=may_lack_views(estimator))
     return X, *matched_targets(labels_of_rows(X), **targets)
 
 
@@ -794,19 +794,28 @@ def spread_of_targets(rows: TrainingRows) -> float:
     return deviation if deviation > 0.0 else 1.0
 
 
-def rows_of_any_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-    """Rows whose targets are read by another estimator, which is given all of them."""
+def rows_of_any_targets(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, centred: bool = False
+) -> TrainingRows:
+    """Rows whose targets are read elsewhere; `centred` says whether kernels are centred."""
     data = _read_with_targets(estimator, X, y)
     check_consistent_length(data.X, y)
-    data, numbers, counts = _weighted(estimator, data, sample_weight, _HEAVIEST)
+    heaviest = _HEAVIEST_IF_CENTRED if centred else _HEAVIEST
+    data, numbers, counts = _weighted(estimator, data, sample_weight, heaviest)
     return TrainingRows(data, numbers, counts, counts)
 
 
-def ridge_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, groups: Any = None
+def centred_values(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    groups: Any = None,
+    several: bool = False,
 ) -> TrainingRows:
-    """Rows with one or several numbers to be predicted, on kernels that are centred."""
-    options: dict[str, Any] = {"several": True, "heaviest": _HEAVIEST_IF_CENTRED}
+    """Rows with one or, if allowed, `several` numbers to be predicted, on centred kernels."""
+    options: dict[str, Any] = {"several": several, "heaviest": _HEAVIEST_IF_CENTRED}
     return targeted_rows(estimator, X, y, sample_weight, groups=groups, **options)
 
 

@@ -18,7 +18,7 @@ from ..utils.storable import storable
 from .base import POSITIVE, FitTask, estimator, fits
 from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
 from .held_out import HeldOutValues, SplitOutputs
-from .inputs import TrainingRows, ridge_rows
+from .inputs import TrainingRows, centred_values
 from .kernel_data import (
     Learnt,
     WeightParameters,
@@ -54,7 +54,7 @@ class RidgeTask(Task):
     def rows(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> TrainingRows:
-        return ridge_rows(estimator, X, y, sample_weight, groups=groups)
+        return centred_values(estimator, X, y, sample_weight, groups=groups, several=True)
 
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
         group = self._groups(rows.targets)[0]

@@ -341,8 +341,11 @@ class Splits:
                 f"cv is a tuple of {len(pair)}: a validation set is a pair (X_val, y_val); "
                 "several splits are a list of pairs (train, test)."
             )
-        X_val, y_val, *_ = matched_by_label(self.estimator, *pair)
-        targets = self._validation_targets(np.asarray(y_val))
+        X_val, y_val = pair
+        X_val, y_val, *_ = matched_by_label(
+            self.estimator, X_val, self.estimator._as_targets(y_val)
+        )
+        targets = self._validation_targets(y_val)
         block = block_while_fitting(self.source, self.estimator, self.rows.data, X_val)
         if len(block) != len(targets) or not len(targets):
             word = "values" if self.samples.classes is None else "labels"
@@ -352,9 +355,17 @@ class Splits:
             )
         return Samples(block, targets, self.samples.classes)
 
-    def _validation_targets(self, y_val: np.ndarray) -> np.ndarray:
+    def _validation_targets(self, y: Any) -> np.ndarray:
         """Return the targets of a validation set, coded as those of training."""
         classes, trained = self.samples.classes, self.samples.targets
+        if trained.dtype.names:
+            if "stratum" in trained.dtype.names:
+                raise ValueError(
+                    "cv is a validation set, whose strata are not known: pass all rows to fit, "
+                    "and as cv the split of these rows, [(train, test)]."
+                )
+            return survival_array(y)
+        y_val = np.asarray(y)
         if classes is not None:
             if y_val.ndim != 1:
                 raise ValueError(
@@ -368,8 +379,6 @@ class Splits:
                     "Leave these samples out, or put some of each class into training."
                 )
             return np.searchsorted(classes, y_val)
-        if trained.dtype.names:
-            return survival_array(y_val)
         if y_val.ndim == 0 or y_val.shape[1:] != trained.shape[1:]:
             raise ValueError(
                 f"The values of the validation set have shape {y_val.shape}, those of training "

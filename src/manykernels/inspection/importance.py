@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..display import ImportanceDisplay
 from ..estimators.base import KernelEstimator
+from ..estimators.cox import SurvivalEstimator
 from ..estimators.inputs import (
     check_targets,
     checked_groups,
@@ -25,6 +26,7 @@ from ..estimators.inputs import (
     rows_that_count,
 )
 from ..estimators.prediction import is_multilabel
+from ..survival import survival_array
 from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, warn_caller
 from ..utils.versions import aligned
@@ -39,6 +41,7 @@ from .study import (
     refuse_without_probabilities,
     searches,
     splits_of,
+    strata_of,
     views_of,
     without_search,
 )
@@ -353,6 +356,7 @@ class Models:
             scoring.hit_or_miss,
             slack,
             study.groups,
+            scoring.within,
         )
 
         def scored(losses: np.ndarray | None) -> Mean:
@@ -424,7 +428,7 @@ def view_importance(
 
     Parameters
     ----------
-    estimator : MKFDA, MKRidge, MKSVC or another that learns a weight per kernel at a norm p
+    estimator : MKFDA, MKRidge, MKSVC, MKCox or another with a weight per kernel at a norm p
         Estimator with its kernels; it is cloned, not fitted. For an estimator with a search, such
         as MKFDACV, p is chosen once, with all views, and the other parameters are chosen again
         for every set of views.
@@ -440,8 +444,9 @@ def view_importance(
     scoring : str or callable, optional
         For classes "accuracy" (default) or "neg_log_loss", which is more sensitive if the
         estimator has probabilities; for numbers "r2" (default), "neg_mean_squared_error" or
-        "neg_mean_absolute_error". A function ``loss(y, predictions)`` must return an array with
-        one loss per sample; the score is minus its mean.
+        "neg_mean_absolute_error"; for survival times "concordance_index". A function
+        ``loss(y, predictions)`` must return an array with one loss per sample; the score is minus
+        its mean.
     cv : int, splitter or iterable of splits, optional
         Folds that are held out. By default, samples are left out in closed form if the estimator
         supports it (square loss), in the folds of a search, and else in five folds. Every sample
@@ -479,8 +484,10 @@ def view_importance(
     added in quadrature, for the random effect of a view of noise, and then ``√tol`` standard
     deviations, for the finite accuracy of two fits. Accuracy has Wilson's interval, and its
     differences that of Agresti and Min, with the same number of independent samples. R² takes the
-    variance of y as known. The intervals are for the score of these models on new samples. Their
-    coverage is measured in docs/benchmarks/importance.md.
+    variance of y as known. Losses of the concordance index are linear in the influences of the
+    samples on it, and its interval is Wilson's for the same standard error. The intervals are for
+    the score of these models on new samples. The coverage of the others is measured in
+    docs/benchmarks/importance.md.
 
     A share of the weights has Student's interval, clipped to [0, 1], with the standard deviation
     over half-samples. It is for the mean share in models of as many new samples.
@@ -543,10 +550,11 @@ def view_importance(
     """
     _check_numbers(n_resamples, confidence)
     learner = checked_learner(estimator)
-    score = checked_scoring(scoring, of_classes=is_classifier(estimator))
+    score = checked_scoring(scoring, learner)
     refuse_without_probabilities(learner, score)
     if isinstance(groups, Mapping):
         raise TypeError("groups are labels of the samples; pass the kernels of views as views=...")
+    y = None if y is None else estimator._as_targets(y)
     X, y, sample_weight, groups = matched_by_label(estimator, X, y, sample_weight, groups)
     data = read_training(estimator, X)
     y = _checked_targets(estimator, data.X, y)
@@ -571,7 +579,8 @@ def view_importance(
     n_folds = int(fitted.n_splits_) if splits is None and searches(learner) else 1
     study = replace(study, splits=splits, n_folds=n_folds)
     models = Models(study, learner, fitted, of_views, verbose)
-    strata = study.y if is_classifier(estimator) else np.zeros(len(kept), int)
+    strata = strata_of(estimator, study.y)
+    strata = np.zeros(len(kept), int) if strata is None else strata
     try:
         models.learn(half_samples(strata, numbers, n_resamples, rng))
     except KeyboardInterrupt:
@@ -602,6 +611,10 @@ def _checked_targets(estimator: KernelEstimator, X: Any, y: ArrayLike) -> np.nda
             "y has several labels per sample: compute the importance for one label at a time, "
             "with y[:, k]."
         )
+    if isinstance(estimator, SurvivalEstimator):
+        targets = survival_array(y)
+        check_consistent_length(X, targets)
+        return targets
     check_targets(y)
     targets = np.asarray(y)
     check_consistent_length(X, targets)

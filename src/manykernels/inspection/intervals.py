@@ -127,6 +127,8 @@ class Intervals:
         the losses. It is added to both sides of intervals of differences.
     groups : ndarray of shape (n_rows,) or None
         Groups of rows that are not independent; None if all rows are independent.
+    within : (float, float) or None
+        Range of mean losses; None if it is bounded only by nonnegative losses.
     """
 
     weights: np.ndarray
@@ -135,6 +137,7 @@ class Intervals:
     hit_or_miss: bool = False
     slack: float = 0.0
     groups: np.ndarray | None = None
+    within: tuple[float, float] | None = None
 
     def of(self, losses: np.ndarray) -> Mean:
         """Return the mean loss with its interval."""
@@ -144,9 +147,9 @@ class Intervals:
             quantile = float(stats.norm.isf(self._tail))
             mean = min(mean, 1.0)  # corrects rounding errors
             return Mean(mean, *wilson(mean, self._independent(n), quantile))
-        least = 0.0 if (values >= 0.0).all() else -np.inf
+        least, most = self.within or (0.0 if (values >= 0.0).all() else -np.inf, np.inf)
         quantile = float(stats.t.isf(self._tail, n - 1.0))
-        return Mean(mean, *within_range(mean, self._error(losses), quantile, least))
+        return Mean(mean, *within_range(mean, self._error(losses), quantile, least, most))
 
     def of_difference(self, first: np.ndarray, second: np.ndarray) -> Mean:
         """Return the mean of ``first - second`` with its interval."""

@@ -11,11 +11,13 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from .. import estimators
 from ..estimators.base import KernelEstimator
+from ..estimators.cox import SurvivalEstimator
 from ..estimators.gated import GateParameters
 from ..estimators.inputs import groups_of
 from ..estimators.prediction import KernelClassifier, chosen_classes
 from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.composition import OfView
+from ..metrics.survival import concordance_index, concordance_influences
 from ..solvers.base import DEFAULT_SOLVER, as_solver
 from ..utils.folds import positions_among, splits_of_rows, stratified_folds
 from ..utils.sklearn import groups_for
@@ -72,6 +74,8 @@ class Scoring:
     hit_or_miss : bool
         Whether every loss is 0 or 1.
     needs_probabilities : bool
+    within : (float, float) or None
+        Range of mean losses, if single losses may lie outside.
     """
 
     name: str
@@ -79,6 +83,7 @@ class Scoring:
     best: float = 0.0
     hit_or_miss: bool = False
     needs_probabilities: bool = False
+    within: tuple[float, float] | None = None
 
     def of(self, y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
         """Return the loss of each row; NaN for rows that were not held out."""
@@ -123,6 +128,24 @@ def _unexplained(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.nda
     return np.mean(_errors(y, answers) ** 2 / variances, axis=1)
 
 
+def discordances(y: np.ndarray, risk: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return losses whose mean is one minus the concordance index of risks.
+
+    They are linear in the influences of the samples on the index, so that the spread of their
+    mean, and of mean differences between models, is that of the index.
+    """
+    index = concordance_index(y["event"], y["time"], risk, sample_weight=weights)
+    influences = concordance_influences(y["event"], y["time"], risk, sample_weight=weights)
+    losses: np.ndarray = 1.0 - index - influences * weights.sum() / weights
+    return losses
+
+
+def _discordances(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
+    rows, losses = answers.judged, np.full(len(y), np.nan)
+    losses[rows] = discordances(y[rows], answers.predictions[rows], weights[rows])
+    return losses
+
+
 #: Scores, with their names in scikit-learn.
 OF_CLASSES = [
     Scoring("accuracy", _misses, 1.0, hit_or_miss=True),
@@ -133,11 +156,16 @@ OF_NUMBERS = [
     Scoring("neg_mean_squared_error", _squared),
     Scoring("neg_mean_absolute_error", _absolute),
 ]
+OF_SURVIVAL = [Scoring("concordance_index", _discordances, 1.0, within=(0.0, 1.0))]
 
 
-def checked_scoring(scoring: str | Callable[..., Any] | None, *, of_classes: bool) -> Scoring:
+def checked_scoring(
+    scoring: str | Callable[..., Any] | None, estimator: KernelEstimator
+) -> Scoring:
     """Return the score with this name, the default for None, or a score of a loss function."""
-    known = OF_CLASSES if of_classes else OF_NUMBERS
+    known = OF_CLASSES if is_classifier(estimator) else OF_NUMBERS
+    if isinstance(estimator, SurvivalEstimator):
+        known = OF_SURVIVAL
     if scoring is None:
         return known[0]
     if callable(scoring):
@@ -188,14 +216,18 @@ def checked_learner(estimator: KernelEstimator) -> Any:
         isinstance(estimator, KernelEstimator)
         # A gate weights kernels differently at every sample.
         and not isinstance(estimator, GateParameters)
-        and (is_classifier(estimator) or is_regressor(estimator))
+        and (
+            is_classifier(estimator)
+            or is_regressor(estimator)
+            or isinstance(estimator, SurvivalEstimator)
+        )
         and {"p", "ps"} & estimator.get_params(deep=False).keys()
     )
     if not supported:
         got = f"the class {estimator.__name__}" if isinstance(estimator, type) else estimator
         raise ValueError(
-            "view_importance takes classifiers and regressors of this package that learn one "
-            f"weight per kernel at a norm p, such as MKFDA() or MKSVR(); got {got}."
+            "view_importance takes classifiers, regressors and survival models of this package "
+            f"that learn one weight per kernel at a norm p, such as MKFDA() or MKSVR(); got {got}."
         )
     return clone(estimator).set_params(kernels="precomputed", verbose=False)
 
@@ -544,7 +576,8 @@ class Study:
     def _held_out(self, learner: KernelEstimator, stack: KernelStack, splits: Splits) -> Answers:
         """Return held-out predictions of the folds."""
         y, counts = self.y, self.counts
-        predictions, judged = np.zeros_like(y), np.zeros(len(y), bool)
+        predictions = np.zeros(len(y)) if y.dtype.names else np.zeros_like(y)
+        judged = np.zeros(len(y), bool)
         log_losses = np.full(len(y), np.nan) if self.scoring.needs_probabilities else None
         for train, test in splits:
             weights = None if counts is None else counts[train]
@@ -574,6 +607,14 @@ def _sample_log_losses(model: KernelEstimator, logs: np.ndarray, y: np.ndarray) 
     return losses
 
 
+def strata_of(estimator: KernelEstimator, y: np.ndarray) -> np.ndarray | None:
+    """Return what folds and half-samples are stratified by: classes or events; None for values."""
+    if is_classifier(estimator):
+        return y
+    events: np.ndarray | None = y["event"] if y.dtype.names else None
+    return events
+
+
 def splits_of(
     cv: Any,
     fitted: KernelEstimator,
@@ -590,12 +631,12 @@ def splits_of(
     """
     if cv is None and leaves_out_honestly(fitted):
         return None
-    classes = y[kept] if is_classifier(fitted) else None
+    classes = strata_of(fitted, y[kept])
     splits, tested = [], np.zeros(len(kept), int)
     if cv is None or (isinstance(cv, int) and not isinstance(cv, bool)):
         parts = _folds(DEFAULT_FOLDS if cv is None else cv, classes, groups, random_state)
     else:
-        splits_of_all = splits_of_rows(cv, y, given, classifier=classes is not None)
+        splits_of_all = splits_of_rows(cv, y, given, classifier=is_classifier(fitted))
         parts = [
             (positions_among(kept, train), positions_among(kept, test))
             for train, test in splits_of_all

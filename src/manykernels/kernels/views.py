@@ -489,11 +489,12 @@ def matched_views(
     groups: ArrayLike | None = None,
     *,
     may_lack: bool,
-) -> tuple[Views, Any, Any, Any]:
-    """Return several tables as :class:`Views`; y, weights and groups in the same order."""
+    **more: Any,
+) -> tuple[Any, ...]:
+    """Return several tables as :class:`Views`; y, weights, groups and `more` in the same order."""
     views = as_views(X, join="outer" if may_lack else "exact")
     one_order = isinstance(X, Views) or in_one_order(named_tables(X))
-    targets = {"y": y, "sample_weight": sample_weight, "groups": groups}
+    targets = {"y": y, "sample_weight": sample_weight, "groups": groups, **more}
     if not one_order:
         refuse_unlabelled(targets)
     # No warning about reordered targets if the tables themselves were reordered.

@@ -359,7 +359,11 @@ class SmoothFunction(ABC):
         """
 
     def initial_biases(self) -> Array:
-        """Return biases of finite φ where all other outputs are zero, (c,)."""
+        """Return biases of finite φ where all other outputs are zero, (c,).
+
+        They are infinite if no finite ones are the best, such as for counts that are all zero;
+        nothing is learnt from such targets.
+        """
         return np.zeros(self.n_outputs)
 
     def rounding(self, outputs: Array, /) -> float:
@@ -564,11 +568,6 @@ class Poisson(SmoothFunction):
         self.counts, self.offset = y[:, None], known[:, None]
         self.sample_weight = checked_weights(sample_weight, len(y))[:, None]
         self.has_bias = has_bias
-        if has_bias and not (self.sample_weight * self.counts).any():
-            raise ValueError(
-                "counts are all zero among samples of positive weight, so that the bias would be "
-                "infinite: pass a positive count, or has_bias=False."
-            )
         with np.errstate(divide="ignore"):
             self._log_counts = np.where(self.counts > 0.0, np.log(self.counts), 0.0)
 
@@ -599,7 +598,8 @@ class Poisson(SmoothFunction):
     def initial_biases(self) -> Array:
         if not self.has_bias:
             return np.zeros(1)
-        total = np.log(np.sum(self.sample_weight * self.counts))
+        with np.errstate(divide="ignore"):
+            total = np.log(np.sum(self.sample_weight * self.counts))
         return np.array([total - logsumexp(self.offset, b=self.sample_weight)])
 
     def rounding(self, outputs: Array) -> float:
@@ -642,6 +642,15 @@ _ARMIJO = 1e-4
 _MOST_KNOWN = 500
 # Entries of an array of (m, c, n) columns in one block of leave-one-out computations: 64 MB.
 _BLOCK_ENTRIES = 2**23
+
+
+def refuse_infinite_biases(function: SmoothFunction) -> None:
+    """Raise if the targets are such that no finite bias is the best one."""
+    if function.has_bias and not np.isfinite(function.initial_biases()).all():
+        raise ValueError(
+            f"{type(function).__name__}: the best bias is infinite, because the targets are all "
+            "zero (where they have a positive weight). Pass a sample with another target."
+        )
 
 
 def with_best_biases(function: SmoothFunction, outputs: Array) -> tuple[Array, Array]:
@@ -734,6 +743,7 @@ class SmoothLoss(WorkspaceLoss):
     ) -> None:
         if not 0.0 < reg < np.inf:
             raise ValueError(f"reg must be positive and finite, got {reg!r}.")
+        refuse_infinite_biases(function)
         self.kernels, self.function, self.reg = kernels, function, reg
         self.inner_tol = inner_tol
         self.workspace = Workspace(kernels.shape[0])

@@ -17,7 +17,13 @@ from scipy import stats
 
 from ..losses.cox import Cox
 from ..survival.curves import check_confidence, kaplan_meier
-from ..survival.targets import check_risk, check_survival, survival_target
+from ..survival.targets import (
+    check_informative,
+    check_risk,
+    check_strata,
+    check_survival,
+    survival_target,
+)
 from ..utils.numerics import ACCUMULATED
 from ..utils.sklearn import sample_weights
 from ..utils.storable import storable
@@ -31,6 +37,7 @@ def concordance_index(
     risk: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
 ) -> float:
     """Return Harrell's concordance index: how often the earlier event has the higher risk.
 
@@ -49,6 +56,8 @@ def concordance_index(
         predicted times.
     sample_weight : array-like of shape (n_samples,), optional
         A pair counts with the product of its weights.
+    strata : array-like of shape (n_samples,), optional
+        Groups with different baseline hazards: only samples of the same stratum are compared.
 
     Returns
     -------
@@ -66,7 +75,36 @@ def concordance_index(
     >>> concordance_index([True, True, False, True], [1.0, 3.0, 4.0, 6.0], [0.9, 0.2, 0.4, 0.1])
     0.8
     """
-    return _Pairs.from_arrays(event, time, risk, sample_weight).index
+    return _index_within(strata, event, time, risk, sample_weight)
+
+
+def _index_within(
+    strata: ArrayLike | None,
+    event: ArrayLike,
+    time: ArrayLike,
+    risk: ArrayLike,
+    sample_weight: ArrayLike | None,
+    factors: np.ndarray | None = None,
+) -> float:
+    """Return the concordance index of pairs within strata, of all pairs if there are none.
+
+    `factors` multiply the weights of the earlier samples of pairs.
+    """
+    if strata is None:
+        return _Pairs.from_arrays(event, time, risk, sample_weight, factors).index
+    events, times = check_survival(event, time)
+    risks, weights = check_risk(risk, len(times)), sample_weights(sample_weight, times)
+    factors = np.ones(len(times)) if factors is None else factors
+    numbers, labels = check_strata(strata, len(times))
+    right = total = 0.0
+    for number in range(len(labels)):
+        rows = numbers == number
+        pairs = _Pairs.of(events[rows], times[rows], risks[rows], weights[rows], factors[rows])
+        if pairs.total > 0.0:
+            right, total = right + pairs.total * pairs.index, total + pairs.total
+    if total == 0.0:
+        _refuse_without_pairs(len(times), " of one stratum")
+    return right / total
 
 
 def concordance_index_ipcw(
@@ -77,6 +115,7 @@ def concordance_index_ipcw(
     train: Any = None,
     tau: float | None = None,
     sample_weight: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
 ) -> float:
     """Return Uno's concordance index, which does not depend on the censoring.
 
@@ -87,7 +126,7 @@ def concordance_index_ipcw(
 
     Parameters
     ----------
-    event, time, risk, sample_weight
+    event, time, risk, sample_weight, strata
         As in :func:`concordance_index`.
     train : array-like, data frame or pair, optional
         Target of the training samples, from which G is estimated, in a form of
@@ -128,7 +167,7 @@ def concordance_index_ipcw(
     remaining = _Remaining.from_target(event, time, train)
     weights = np.zeros(len(times))
     weights[events] = remaining.up_to(times[events], "tau") ** -2.0
-    return _Pairs.from_arrays(events, times, risk, sample_weight, weights).index
+    return _index_within(strata, events, times, risk, sample_weight, weights)
 
 
 @dataclass(frozen=True)
@@ -244,10 +283,24 @@ class _Pairs:
         sample_weight: ArrayLike | None,
         factors: np.ndarray | None = None,
     ) -> _Pairs:
-        """Sort the samples; `factors` multiply the weights of the earlier samples of pairs."""
+        """Check the samples; `factors` multiply the weights of the earlier samples of pairs."""
         events, times = check_survival(event, time)
         risks = check_risk(risk, len(times))
-        weights = sample_weights(sample_weight, times)
+        pairs = cls.of(events, times, risks, sample_weights(sample_weight, times), factors)
+        if not pairs.total > 0.0:
+            _refuse_without_pairs(len(times))
+        return pairs
+
+    @classmethod
+    def of(
+        cls,
+        events: np.ndarray,
+        times: np.ndarray,
+        risks: np.ndarray,
+        weights: np.ndarray,
+        factors: np.ndarray | None = None,
+    ) -> _Pairs:
+        """Sort samples that were checked; there may be no comparable pairs."""
         factors = events.astype(float) if factors is None else factors * events
         order = np.lexsort((~events, times))
         event_, time_ = events[order], times[order]
@@ -258,7 +311,7 @@ class _Pairs:
             n_events[np.searchsorted(time_, time_, side="right")] - n_events[before]
         )
         rank = np.unique(risks[order], return_inverse=True)[1].ravel()
-        pairs = cls(
+        return cls(
             order,
             after_events,
             np.where(event_, before, after_events),
@@ -266,12 +319,6 @@ class _Pairs:
             (weights * factors)[order],
             weights[order],
         )
-        if not pairs.total > 0.0:
-            raise ValueError(
-                f"No two of the {len(times)} samples can be compared: there must be an event, and "
-                "a sample that was observed longer."
-            )
-        return pairs
 
     @property
     def _partners(self) -> np.ndarray:
@@ -313,6 +360,13 @@ class _Pairs:
         influences = np.empty(n)
         influences[self.order] = derivatives / self.total
         return influences
+
+
+def _refuse_without_pairs(n_samples: int, which: str = "") -> None:
+    raise ValueError(
+        f"No two of the {n_samples} samples{which} can be compared: there must be an event, and a "
+        "sample that was observed longer."
+    )
 
 
 def _sums_after(
@@ -528,7 +582,14 @@ def concordance_index_scorer(
     sample_weight : array-like of shape (n_samples,), optional
     """
     event, time, _ = survival_target(y)
-    return concordance_index(event, time, estimator.predict(X), sample_weight=sample_weight)
+    strata, _ = _known_of_test(estimator)
+    risk = estimator.predict(X)
+    return concordance_index(event, time, risk, sample_weight=sample_weight, strata=strata)
+
+
+def _known_of_test(estimator: Any) -> tuple[Any, Any]:
+    """Return strata and entries of the test samples, if this is the model of a search."""
+    return getattr(estimator, "test_strata", None), getattr(estimator, "test_entry", None)
 
 
 @storable
@@ -541,8 +602,9 @@ def concordance_index_ipcw_scorer(
     estimated from the test samples. Parameters as in :func:`concordance_index_scorer`.
     """
     event, time, _ = survival_target(y)
+    strata, _ = _known_of_test(estimator)
     risk = estimator.predict(X)
-    return concordance_index_ipcw(event, time, risk, sample_weight=sample_weight)
+    return concordance_index_ipcw(event, time, risk, sample_weight=sample_weight, strata=strata)
 
 
 @storable
@@ -592,10 +654,13 @@ def partial_likelihood_scorer(
     the right order, but too extreme. Parameters as in :func:`concordance_index_scorer`.
     """
     event, time, _ = survival_target(y)
-    function = Cox(time, event, sample_weight=sample_weight)
-    risk = np.asarray(estimator.predict(X), dtype=np.float64)[:, None]
-    null = function.value(np.zeros_like(risk))
-    return 1.0 - function.value(risk) / null if null > 0.0 else float("nan")
+    strata, entry = _known_of_test(estimator)
+    weights = sample_weights(sample_weight, time)
+    check_informative(event, time, sample_weight=weights, strata=strata, entry=entry)
+    numbers = None if strata is None else check_strata(strata, len(time))[0]
+    function = Cox(time, event, sample_weight=weights, strata=numbers, entry=entry)
+    risk = check_risk(estimator.predict(X), len(time))[:, None]
+    return 1.0 - function.value(risk) / function.value(np.zeros_like(risk))
 
 
 #: Scorers of survival models by name.

@@ -15,6 +15,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from ..display import ValidationDisplay
 from ..estimators.base import KernelEstimator
+from ..estimators.cox import SurvivalEstimator
 from ..estimators.inputs import (
     MatrixSource,
     checked_groups,
@@ -23,14 +24,16 @@ from ..estimators.inputs import (
     rows_that_count,
 )
 from ..estimators.regional import SourceWithShares
+from ..estimators.smooth import GeneralizedRegressor
 from ..inspection.intervals import Intervals, Mean
-from ..inspection.study import LeftOutAnswers, left_out_answers
+from ..inspection.study import LeftOutAnswers, discordances, left_out_answers
 from ..kernels import KernelStack
 from ..kernels.completion import views_of_kernels
 from ..kernels.tables import Table
 from ..kernels.views import row_keys
 from ..metrics.classwise import effective_number, in_use
 from ..scale.blocks import comes_in_blocks
+from ..survival import survival_array
 from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, safe_indexing
 from ..utils.versions import shortened
@@ -116,10 +119,13 @@ class Samples:
                 "report needs X in memory: pass a sample of the rows, or call report(estimator)."
             )
         original = X
+        y = None if y is None else estimator._as_targets(y)
         X, y, sample_weight, groups = matched_by_label(estimator, X, y, sample_weight, groups)
         data = training_source(estimator).read(estimator, X)
         n_rows = int(num_samples(data))
         targets = None if y is None else _dense(y)
+        if isinstance(estimator, SurvivalEstimator) and y is not None:
+            targets = survival_array(y)
         if targets is not None and len(targets) != n_rows:
             raise ValueError(
                 f"X has {n_rows} rows, but y has {len(targets)}: pass a target for every row."
@@ -538,11 +544,18 @@ class Answers:
     groups: np.ndarray
     n_folds: int | None = None
 
-    def mean(self, losses: np.ndarray, hit_or_miss: bool = False) -> Mean:
+    def mean(
+        self,
+        losses: np.ndarray,
+        hit_or_miss: bool = False,
+        within: tuple[float, float] | None = None,
+    ) -> Mean:
         """Return the mean of the losses of samples, with its interval."""
         # Fraction of the samples that each model was trained on; infinite for new samples.
         share = np.inf if self.n_folds is None else 1.0 - 1.0 / self.n_folds
-        intervals = Intervals(self.weights, CONFIDENCE, share, hit_or_miss, groups=self.groups)
+        intervals = Intervals(
+            self.weights, CONFIDENCE, share, hit_or_miss, groups=self.groups, within=within
+        )
         return intervals.of(losses)
 
 
@@ -645,7 +658,17 @@ def judgement(estimator: KernelEstimator, samples: Samples) -> dict[str, Any] | 
         return {**common, **_of_labels(answers)}
     if is_classifier(estimator):
         return {**common, **_of_classes(estimator.classes_, answers)}
-    return {**common, **_of_numbers(answers)}
+    if isinstance(estimator, SurvivalEstimator):
+        try:
+            return {**common, **_of_survival(answers)}
+        except ValueError as error:
+            return f"Predictions are not scored. {error}"
+    contents = _of_numbers(answers)
+    if isinstance(estimator, GeneralizedRegressor):
+        known = estimator._known(answers.predictions)
+        explained = known.score(None, answers.y.astype(float), answers.weights)
+        contents["scores"].insert(0, {"name": "D²", "value": explained})
+    return {**common, **contents}
 
 
 def _score(name: str, mean: Mean) -> dict[str, Any]:
@@ -791,6 +814,16 @@ def _of_numbers(answers: Answers) -> dict[str, Any]:
         "targets": targets,
         "scores": targets[0]["scores"] if len(targets) == 1 else _means_of(targets),
         "baseline": {"name": "always the mean", "value": 0.0},
+    }
+
+
+def _of_survival(answers: Answers) -> dict[str, Any]:
+    losses = discordances(answers.y, answers.predictions, answers.weights)
+    index = answers.mean(losses, within=(0.0, 1.0)).times(-1.0, 1.0)
+    return {
+        "scores": [_score("concordance index", index)],
+        "baseline": {"name": "equal risks", "value": 0.5},
+        "n_events": int(answers.y["event"].sum()),
     }
 
 

@@ -28,6 +28,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.base import KernelEstimator
+from ..estimators.cox import SurvivalEstimator
 from ..estimators.inputs import matched_by_label
 from ..inspection import ViewImportance, view_importance
 from ..inspection.study import checked_learner, searches
@@ -124,6 +125,9 @@ def data_checks(estimator: KernelEstimator, samples: findings.Samples | None) ->
         )
     elif samples.y is not None and samples.y.dtype.kind in "iuf" and samples.y.ndim == 1:
         contents["y"] = np.quantile(samples.y, [0.0, 0.25, 0.5, 0.75, 1.0])
+    elif samples.y is not None and samples.y.dtype.names:
+        contents["y"] = np.quantile(samples.y["time"], [0.0, 0.25, 0.5, 0.75, 1.0])
+        contents["n_events"] = int(samples.y["event"].sum())
     return {**contents, "checks": checks}
 
 
@@ -359,6 +363,8 @@ def _check(
 def _kind(estimator: KernelEstimator) -> str:
     if is_outlier_detector(estimator):
         return "novelty detection"
+    if isinstance(estimator, SurvivalEstimator):
+        return "survival analysis"
     return "classification" if is_classifier(estimator) else "regression"
 
 
@@ -402,6 +408,7 @@ def _computed(
 ) -> ViewImportance:
     """Compute the importance of the views, with the groups of the samples."""
     # The groups are in the order of the rows that were matched.
+    y = estimator._as_targets(y)
     X, y, sample_weight, _ = matched_by_label(estimator, X, y, sample_weight)
     options |= {"sample_weight": sample_weight, "groups": samples.labels}
     return view_importance(estimator, X, y, **options)

@@ -20,6 +20,7 @@ from .curves import (
     KaplanMeier,
     StepFunction,
     cumulative_baseline_hazard,
+    hazard_functions,
     kaplan_meier,
     survival_curves,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "KaplanMeier",
     "StepFunction",
     "cumulative_baseline_hazard",
+    "hazard_functions",
     "kaplan_meier",
     "survival_array",
     "survival_curves",

@@ -11,7 +11,7 @@ from scipy.special import logsumexp, ndtri
 
 from ..utils.sklearn import sample_weights
 from ..utils.storable import storable
-from .targets import check_risk, check_survival, is_missing
+from .targets import check_entry, check_risk, check_strata, check_survival
 
 
 @storable
@@ -292,22 +292,13 @@ def cumulative_baseline_hazard(
     events, moments = check_survival(event, time)
     outputs = check_risk(risk, len(moments))
     weights = sample_weights(sample_weight, moments)
-    entries = None if entry is None else check_risk(entry, len(moments), "entry")
-    if entries is not None and (entries >= moments).any():
-        row = int(np.argmax(entries >= moments))
-        raise ValueError(f"entry must be before time, which it is not in row {row}.")
+    entries = None if entry is None else check_entry(entry, moments)
     if strata is None:
         return _breslow(events, moments, outputs, weights, entries)
-    groups = np.asarray(strata)
-    if groups.shape != moments.shape:
-        raise ValueError(f"strata must have {len(moments)} entries, as time has.")
-    labels = groups.tolist()
-    missing = [row for row, label in enumerate(labels) if is_missing(label)]
-    if missing:
-        raise ValueError(f"strata is missing in row {missing[0]}: give the sample a stratum.")
+    numbers, labels = check_strata(strata, len(moments))
     hazards = {}
-    for label in sorted(set(labels), key=labels.index):
-        rows = np.array([other == label for other in labels])
+    for number, label in enumerate(labels):
+        rows = numbers == number
         some = None if entries is None else entries[rows]
         # Model files have no booleans as keys; 0 and 1 are equal to them.
         key = int(label) if isinstance(label, bool) else label
@@ -376,6 +367,27 @@ def survival_curves(hazard: StepFunction, risk: ArrayLike) -> np.ndarray:
     for i, row in enumerate(survival_probabilities(hazard.y, outputs)):
         curves[i] = StepFunction(hazard.x, row, before=1.0, end=hazard.end)
     return curves
+
+
+def hazard_functions(hazard: StepFunction, risk: ArrayLike) -> np.ndarray:
+    """Return the cumulative hazards of samples of a Cox model, ``exp(f) H(t)``.
+
+    Parameters and result are as those of :func:`survival_curves`.
+
+    Examples
+    --------
+    >>> from manykernels.survival import StepFunction, hazard_functions
+    >>> low, high = hazard_functions(StepFunction([1.0, 2.0], [0.1, 0.3], end=4.0), [0.0, 1.0])
+    >>> round(low(1.5), 3), round(high(1.5), 3)
+    (0.1, 0.272)
+    """
+    outputs = check_risk(risk, None)
+    functions = np.empty(len(outputs), dtype=object)
+    with np.errstate(over="ignore"):
+        rows = np.exp(outputs[:, None] + np.log(hazard.y))
+    for i, row in enumerate(rows):
+        functions[i] = StepFunction(hazard.x, row, end=hazard.end)
+    return functions
 
 
 def survival_probabilities(hazards: np.ndarray, risk: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ _FORMS = (
 
 
 class SurvivalTarget(NamedTuple):
-    """Whether the event was observed, the time, and the index of a pandas data frame."""
+    """Whether the event was observed, the time, and the index of pandas objects."""
 
     event: np.ndarray
     time: np.ndarray
@@ -69,7 +69,8 @@ def survival_target(y: Any) -> SurvivalTarget:
     event : ndarray of shape (n_samples,), bool
     time : ndarray of shape (n_samples,), float
     index : pandas Index or None
-        The row labels of a pandas data frame.
+        The row labels of a pandas data frame, or of a pair of pandas Series, which must have the
+        same.
 
     Examples
     --------
@@ -85,6 +86,7 @@ def survival_target(y: Any) -> SurvivalTarget:
     index = None
     if isinstance(y, tuple) and len(y) == 2:
         form, columns = "pair", _named_columns(*y)
+        index = _common_index(*y)
     elif hasattr(y, "columns") and hasattr(type(y), "dtypes"):
         form, columns = "frame", _frame_columns(y)
         index = getattr(y, "index", None)
@@ -133,6 +135,49 @@ def check_survival(event: ArrayLike, time: ArrayLike) -> tuple[np.ndarray, np.nd
     return events.values != 0.0, _checked_times(times, None)
 
 
+def survival_table(y: Any) -> Any:
+    """Return a survival target in a form that can be matched with other rows by label.
+
+    A pandas data frame with the columns event and time if y has row labels, else an array as
+    :func:`survival_array`.
+    """
+    event, time, index = survival_target(y)
+    if index is None:
+        return survival_array((event, time))
+    import pandas as pd
+
+    return pd.DataFrame({"event": event, "time": time}, index=index)
+
+
+def check_entry(entry: ArrayLike, time: np.ndarray) -> np.ndarray:
+    """Return the times from which on samples were observed, each before its `time`."""
+    entries = check_risk(entry, len(time), "entry")
+    if (entries >= time).any():
+        row = int(np.argmax(entries >= time))
+        raise ValueError(
+            f"entry is {entries[row]:g} and time is {time[row]:g} in row {row}: a sample must "
+            "come under observation before its event or its last observation."
+        )
+    return entries
+
+
+def check_strata(strata: ArrayLike, n_samples: int) -> tuple[np.ndarray, list[Any]]:
+    """Return the number of the stratum of each sample, and the labels of the strata.
+
+    Labels may be of any kind; they are in the order of their first samples.
+    """
+    labels = _one_dimensional(strata, "strata").tolist()
+    if len(labels) != n_samples:
+        raise ValueError(f"strata has {len(labels)} entries for {n_samples} samples.")
+    for row, label in enumerate(labels):
+        if is_missing(label):
+            raise ValueError(
+                f"strata is missing in row {row}: give the sample a stratum, or leave it out."
+            )
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    return np.array([numbers[label] for label in labels]), list(numbers)
+
+
 def check_informative(
     event: np.ndarray,
     time: np.ndarray,
@@ -155,11 +200,11 @@ def check_informative(
             f"{' of positive weight' if not counted.all() else ''}: all are censored, so nothing "
             "can be learnt. If True or 1 means censored in your data, pass the opposite."
         )
+    if len(time) < 2:
+        raise ValueError("There is only 1 sample. A Cox model compares samples: pass two or more.")
     groups = np.zeros(len(time), int)
     if strata is not None:
-        labels = np.asarray(strata)[counted].tolist()
-        numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-        groups = np.array([numbers[label] for label in labels])
+        groups = check_strata(strata, len(counted))[0][counted]
     entries = np.full(len(time), -np.inf) if entry is None else np.asarray(entry)[counted]
     keys = np.unique(np.column_stack([groups[event], time[event]]), axis=0)
     for group, moment in keys:
@@ -200,6 +245,18 @@ def _named_columns(event: Any, time: Any) -> list[_Column]:
         _Column(label, "", _one_dimensional(values, label))
         for label, values in (("event", event), ("time", time))
     ]
+
+
+def _common_index(event: Any, time: Any) -> Any:
+    """Return the row labels of a pair; None if neither of the two has some."""
+    indices: list[Any] = [getattr(values, "index", None) for values in (event, time)]
+    known = [index for index in indices if hasattr(index, "equals")]
+    if len(known) == 2 and not known[0].equals(known[1]):
+        raise ValueError(
+            "event and time have different row labels: pass two columns of one data frame, or "
+            "arrays, such as (event.to_numpy(), time.to_numpy())."
+        )
+    return known[0] if known else None
 
 
 def _frame_columns(frame: Any) -> list[_Column]:

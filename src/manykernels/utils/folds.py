@@ -288,9 +288,15 @@ def _score(
     options: dict[str, np.ndarray],
     split: int,
 ) -> float:
-    """Return the score of one split; an error explains that a class is missing."""
+    """Return the score of one split; an error names the split, or a class that is missing."""
     if not isinstance(known, KnownClassifier):
-        return scorer(known, None, truth, **options)
+        try:
+            return scorer(known, None, truth, **options)
+        except ValueError as error:
+            raise ValueError(
+                f"The test part of split {split} (counted from 0) cannot be scored: {error} Pass "
+                "a cv with fewer splits, or another scoring."
+            ) from error
     lacking = lacking_class(known.classes, truth)
     try:
         score = with_classes(scorer, known.classes)(known, None, truth, **options)
@@ -356,13 +362,20 @@ _SHARES = (
 )
 _CORRELATIONS = ("matthews_corrcoef", "cohen_kappa", "adjusted_rand")
 _AT_MOST_ONE = ("r2", "explained_variance", "d2_", "adjusted_mutual_info")
+# Ranges of our scorers of survival models, which are functions, by their names.
+_OF_SURVIVAL = {
+    "concordance_index_scorer": (0.0, 1.0),
+    "concordance_index_ipcw_scorer": (0.0, 1.0),
+    "neg_integrated_brier_score_scorer": (-1.0, 0.0),
+    "partial_likelihood_scorer": (-np.inf, 1.0),
+}
 
 
 def range_of(scorer: Any) -> tuple[float, float]:
     """Return the range of a scorer; infinite where it is unknown."""
     name = str(getattr(getattr(scorer, "_score_func", None), "__name__", ""))
     if not name:
-        return -np.inf, np.inf
+        return _OF_SURVIVAL.get(getattr(scorer, "__name__", ""), (-np.inf, np.inf))
     if getattr(scorer, "_sign", 1) < 0:  # a loss, which is zero at best
         return -np.inf, 0.0
     if name.removesuffix("_score") in _SHARES:

@@ -57,8 +57,8 @@ def test_dataframe_with_values_that_are_not_finite(entry, value, shown, frame):
 def test_a_column_that_is_not_compared_may_hold_anything(entry):
     frame = FRAME.assign(word="w", broken=np.nan)
     named, numbered = ([("clean", RBF().on(columns))] for columns in (["a", "b"], [0, 1]))
-    model = entry.make(named).fit(frame, Y)
-    expected = entry.make(numbered).fit(X, Y)
+    model = entry.make(named).fit(frame, entry.targets(Y))
+    expected = entry.make(numbered).fit(X, entry.targets(Y))
     np.testing.assert_array_equal(model.predict(frame), expected.predict(X))
 
 
@@ -126,10 +126,12 @@ def test_rounding_of_integers_is_forgotten_with_them(entry):
     model = on_kernels(entry, rounded.astype(int))
     model.predict(rounded[:2].astype(int))
     with refused("not positive semi-definite"):
-        model.fit(rounded, Y)
+        model.fit(rounded, entry.targets(Y))
     stack = KernelStack(rounded[None], ["float"], gram=True).with_features(X)
     with refused("not positive semi-definite"):
-        model.set_params(**({"gating__features": None} if entry.localized else {})).fit(stack, Y)
+        model.set_params(**({"gating__features": None} if entry.localized else {})).fit(
+            stack, entry.targets(Y)
+        )
 
 
 def infinite(A, B):
@@ -252,7 +254,7 @@ def test_shape_of_a_table(entry, table, message):
 def test_a_stack_without_saying_so(entry):
     stack, model = KernelStack.from_arrays(GRAM), on_table(entry)
     for answer in (model.fit, model.predict):
-        arguments = (stack, Y) if answer == model.fit else (stack,)
+        arguments = (stack, entry.targets(Y)) if answer == model.fit else (stack,)
         with refused('KernelStack is passed with kernels="precomputed"'):
             answer(*arguments)
 
@@ -320,7 +322,7 @@ def test_methods_before_fit_and_after_one_that_failed(entry):
         with refused(f"{entry.name} instance is not fitted yet", NotFittedError):
             getattr(model, method)(X)
     with refused(r"missing value \(NaN\) at row 0"):
-        model.fit(changed(X, (0, 0), np.nan), Y)
+        model.fit(changed(X, (0, 0), np.nan), entry.targets(Y))
     for method in methods:
         with refused(f"{entry.name} instance is not fitted yet", NotFittedError):
             getattr(model, method)(X)

@@ -39,8 +39,8 @@ ODD_TABLES = {
 def test_tables_of_what_is_no_number(entry, kind):
     table, message = ODD_TABLES[kind]
     with refused(message):
-        entry.make().fit(table, Y)
-    model = entry.make().fit(X, Y)
+        entry.make().fit(table, entry.targets(Y))
+    model = entry.make().fit(X, entry.targets(Y))
     with refused(message):
         model.predict(table)
 
@@ -75,20 +75,20 @@ def test_a_frame_with_a_column_that_holds_no_numbers(entry, kind):
     column, message = ODD_COLUMNS[kind]
     frame = FRAME.assign(odd=column)
     with refused("kernel 'linear': Linear: .*" + message + WAY_OUT):
-        entry.make(Linear()).fit(frame, Y)
+        entry.make(Linear()).fit(frame, entry.targets(Y))
     if kind in ("text", "category"):
-        assert "categories" in entry.make().fit(frame, Y).kernel_names_
+        assert "categories" in entry.make().fit(frame, entry.targets(Y)).kernel_names_
     else:
         with refused(message + WAY_OUT):
-            entry.make().fit(frame, Y)
+            entry.make().fit(frame, entry.targets(Y))
     numeric = [("wide", RBF().on(make_column_selector(dtype_include=np.float64)))]
-    model = entry.make(numeric).fit(frame, Y)
+    model = entry.make(numeric).fit(frame, entry.targets(Y))
     assert len(model.predict(frame)) == M
     if entry.localized:
         way_out = r".* Choose other columns, as in features="
         with refused("features of the gate: .*" + message + way_out):
-            entry.make(numeric, features=slice(None)).fit(frame, Y)
-        entry.make(numeric, features=["a", "b", "c"]).fit(frame, Y)
+            entry.make(numeric, features=slice(None)).fit(frame, entry.targets(Y))
+        entry.make(numeric, features=["a", "b", "c"]).fit(frame, entry.targets(Y))
 
 
 def test_the_kernel_that_compares_the_column_is_named():

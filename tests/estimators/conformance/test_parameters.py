@@ -61,6 +61,7 @@ REFUSED = {
     "class_weight": ["uniform", [1.0, 2.0]],
     "priors": [0.5],
     "loss": ["square"],
+    "ties": ["exact", None],
     "multi_class": ["ovr", "ovo"],
     "multi_target": ["each", None],
     "gating": [3, Softmax],
@@ -245,7 +246,7 @@ def never(A, B):
 def test_unknown_solver(entry, solver):
     message = r"solver must be one of \['.*'newton'.*'\] or an object with a method solve, got "
     with refused(message + re.escape(repr(solver))):
-        entry.make([("k", never)], solver=solver).fit(X, Y)
+        entry.make([("k", never)], solver=solver).fit(X, entry.targets(Y))
 
 
 # Whatever the loss, some solvers are for p = 1 only, or for square losses.
@@ -265,12 +266,12 @@ def test_a_solver_that_does_not_fit_names_those_that_do(entry, solver, p, reason
         reason = "has one norm of all weights, not one for each region"
     message = f"solver='{solver}' {reason}.*; solver='newton' or .* takes this problem"
     with refused(message) as caught:
-        entry.make([("k", never)], p=p, solver=solver).fit(X, Y)
+        entry.make([("k", never)], p=p, solver=solver).fit(X, entry.targets(Y))
     named = re.findall(r"solver='([a-z-]+)'", str(caught.value))[1:]
     assert set(named) <= set(SOLVERS) - {solver}
     for name in named:
         model = entry.make(Linear(), p=p, solver=name, normalize=None, tol=1e-2)
-        model.fit(X + 3.0, Y)
+        model.fit(X + 3.0, entry.targets(Y))
         assert model.certificate_.converged
         assert model.solver_ == name
 
@@ -305,7 +306,7 @@ NO_DICTS = [
 )
 def test_what_is_no_kernel(entry, kernels, error, message):
     with refused(message, error):
-        entry.make(kernels).fit(X, Y)
+        entry.make(kernels).fit(X, entry.targets(Y))
 
 
 @every_estimator
@@ -318,10 +319,10 @@ def test_parameters_of_named_kernels(entry, form):
     assert another.get_params()["kernels__wide__gamma"] == 2.0
     assert another.tol == 1e-2
     assert isinstance(another.kernels, list if form is tuple else form)
-    assert another.fit(X, Y).union_.kernels_[1][1].gamma == 2.0
+    assert another.fit(X, entry.targets(Y)).union_.kernels_[1][1].gamma == 2.0
     replaced = clone(model).set_params(kernels__wide=Linear())
     assert isinstance(replaced.get_params()["kernels__wide"], Linear)
-    assert isinstance(replaced.fit(X + 3.0, Y).union_.kernels_[1][1], Linear)
+    assert isinstance(replaced.fit(X + 3.0, entry.targets(Y)).union_.kernels_[1][1], Linear)
     with refused("Invalid parameter"):
         model.set_params(kernels__wide__width_of_nothing=1)
     # What was given is as it was, and not fitted.
@@ -341,7 +342,10 @@ def test_html_shows_the_kernels(entry, form):
 
 @every_estimator
 def test_a_dict_is_a_list_of_pairs(entry):
-    model, expected = entry.make(DICT).fit(X, Y), entry.make(PAIRS).fit(X, Y)
+    model, expected = (
+        entry.make(DICT).fit(X, entry.targets(Y)),
+        entry.make(PAIRS).fit(X, entry.targets(Y)),
+    )
     assert model.kernel_names_ == ["line", "wide"]
     assert_array_equal(model.predict(X), expected.predict(X))
     assert not hasattr(DICT["wide"], "n_features_in_")

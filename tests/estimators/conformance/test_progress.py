@@ -109,7 +109,7 @@ def warning_of(model, y=Y):
 def test_stopping_early_warns_with_the_gap(entry):
     tol = 1e-9 if entry.name == "KimFDA" else 1e-14
     model = entry.make(p=1.1, max_iter=1, tol=tol)
-    message = warning_of(model)
+    message = warning_of(model, entry.targets(Y))
     gap = model.certificate_.rel_gap
     assert gap > tol
     assert not model.certificate_.converged

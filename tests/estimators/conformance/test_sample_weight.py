@@ -35,7 +35,7 @@ def weights(row, value, others=1.0):
 
 
 def fit(entry, sample_weight, rows=slice(None)):
-    y = TARGETS.get(entry.target, Y)
+    y = entry.targets(TARGETS.get(entry.target, Y))
     y = None if y is None else y[rows]
     return entry.make(KERNELS).fit(X[rows], y, sample_weight=sample_weight)
 
