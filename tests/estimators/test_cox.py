@@ -513,6 +513,12 @@ def test_splits_that_say_nothing_are_named():
         search.fit(X, Y)
 
 
+def test_searches_know_no_survival_curves():
+    search = MKCoxCV(Linear(), scoring="neg_integrated_brier_score", **GRID)
+    with refused("Only the risks of held-out samples are known, .*MKCox in a GridSearchCV"):
+        search.fit(X, Y)
+
+
 @pytest.mark.slow
 def test_jobs_change_nothing():
     models = [
