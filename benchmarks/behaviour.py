@@ -24,6 +24,7 @@ from sklearn.base import is_classifier
 import manykernels
 from manykernels import KernelStack, Nystrom, RandomFeatures, baselines
 from manykernels.kernels import RBF, Linear
+from manykernels.survival import survival_array
 
 # Largest relative difference of two records of the same behaviour.
 TOLERANCE = 1e-8
@@ -40,6 +41,9 @@ GRIDS: dict[str, dict[str, Any]] = {
     "MKRidgeCV": {"ps": [1, 2], "regs": [0.1, 1.0]},
     "MKSVCCV": {"ps": [1, 2], "Cs": [0.3, 3.0]},
     "MKSVRCV": {"ps": [2], "Cs": [0.3, 3.0]},
+    "MKLogisticCV": {"ps": [1, 2], "regs": [0.1, 1.0]},
+    "MKGLMCV": {"ps": [1, 2], "regs": [0.1, 1.0]},
+    "MKCoxCV": {"ps": [1, 2], "regs": [1.0, 10.0]},
     "LocalizedSVCCV": {"Cs": [0.3, 3.0]},
     "LocalizedSVRCV": {"Cs": [0.3, 3.0]},
     "ConvexLocalizedSVCCV": {"Cs": [0.3, 3.0]},
@@ -54,6 +58,15 @@ def tables(n_classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X = rng.standard_normal((len(labels), 6)) + 1.2 * np.eye(6)[labels]
     values = X[:, 0] - X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(len(labels))
     return X, np.array(["a", "b", "c"])[labels], values
+
+
+def target_of(name: str, y: np.ndarray) -> np.ndarray:
+    """What an estimator learns: classes or numbers, counts, or events and times."""
+    if "GLM" in name:
+        return np.floor(np.exp(np.clip(y, -3.0, 3.0)))
+    if "Cox" in name:
+        return survival_array((np.arange(len(y)) % 3 > 0, np.exp(-y)))
+    return y
 
 
 def stacks(X: np.ndarray) -> tuple[KernelStack, KernelStack]:
@@ -133,7 +146,7 @@ def fits() -> Iterator[tuple[str, Any]]:
         for name, kind in estimators():
             target = None
             if hasattr(kind, "predict") and "OneClass" not in name:
-                target = (labels if is_classifier(kind()) else values)[:N_TRAIN]
+                target = target_of(name, labels if is_classifier(kind()) else values)[:N_TRAIN]
             if n_classes == 3 and not (target is not None and target.dtype.kind == "U"):
                 continue
             for form, train, test, needed in inputs(X):

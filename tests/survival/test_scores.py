@@ -52,13 +52,13 @@ def proportional(rng, n, slope, censoring=0.5):
 # -- concordance ---------------------------------------------------------------------------------
 
 
-def concordance_by_loops(event, time, risk, first, second):
+def concordance_by_loops(event, time, risk, first, second, strata=None):
     """Share of comparable pairs in the right order, with weights of both sides of a pair."""
     right = total = 0.0
     for i in range(len(time)):
         for j in range(len(time)):
             later = time[j] > time[i] or (time[j] == time[i] and not event[j])
-            if event[i] and later:
+            if event[i] and later and (strata is None or strata[i] == strata[j]):
                 pair = first[i] * second[j]
                 total += pair
                 right += pair * ((risk[i] > risk[j]) + 0.5 * (risk[i] == risk[j]))
@@ -77,6 +77,31 @@ def test_the_index_by_loops(seed, n):
     weighted = concordance_by_loops(event, time, risk, weight, weight)
     found = concordance_index(event, time, risk, sample_weight=weight)
     assert found == pytest.approx(weighted, abs=1e-13)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_index_within_strata_by_loops(seed):
+    event, time, risk, weight = sample(seed)
+    # Of one stratum there is a single sample, which is compared with none.
+    strata = np.append(["only"], np.random.default_rng(seed).choice(["a", "b"], 29))
+    ones = np.ones(30)
+    expected = concordance_by_loops(event, time, risk, ones, ones, strata)
+    assert concordance_index(event, time, risk, strata=strata) == pytest.approx(expected)
+    weighted = concordance_by_loops(event, time, risk, weight, weight, strata)
+    found = concordance_index(event, time, risk, sample_weight=weight, strata=strata)
+    assert found == pytest.approx(weighted)
+    first = np.zeros(30)
+    first[event] = kaplan_meier(event, time, censoring=True).just_before(time[event]) ** -2.0
+    expected = concordance_by_loops(event, time, risk, first, ones, strata)
+    assert concordance_index_ipcw(event, time, risk, strata=strata) == pytest.approx(expected)
+    assert concordance_index(event, time, risk, strata=ones) == concordance_index(
+        event, time, risk
+    )
+
+
+def test_strata_without_pairs():
+    with pytest.raises(ValueError, match="No two of the 3 samples of one stratum can be compared"):
+        concordance_index([1, 1, 0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0], strata=["a", "b", "c"])
 
 
 @pytest.mark.parametrize("ties", [False, True])

@@ -247,6 +247,12 @@ class KnownRisks(BaseEstimator):
     def predict(self, X: object) -> np.ndarray:
         return self.risks
 
+    def predict_survival_function(self, X: object) -> np.ndarray:
+        raise ValueError(
+            "Only the risks of held-out samples are known, not their survival curves: choose "
+            'another scoring, such as "partial_likelihood", or MKCox in a GridSearchCV.'
+        )
+
     def score(self, X: object, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
         return concordance_index_scorer(self, X, y, sample_weight)
 

@@ -24,6 +24,7 @@ from ..losses.smooth import (
     SmoothFunction,
     SmoothLoss,
     refuse_infinite_biases,
+    refuse_wrong_gradient,
 )
 from ..solvers.path import GridPoint, walk_grid
 from ..utils.sklearn import StrOptions
@@ -350,7 +351,11 @@ class GLMTask(SmoothTask):
         if self.loss in _OF_COUNTS:
             # All targets, so that errors have the number of the row.
             _loss_maker(self.loss)(np.asarray(y, np.float64).ravel())
-        self.function(Samples(None, rows.targets, weights=rows.weights))
+        function = self.function(Samples(None, rows.targets, weights=rows.weights))
+        if self.loss not in _OF_COUNTS:
+            # Outputs on both sides of the best constant.
+            sides = np.linspace(-0.5, 0.5, len(rows))[:, None]
+            refuse_wrong_gradient(function, function.initial_biases() + sides)
         return rows
 
     def function(self, samples: Samples) -> SmoothFunction:
@@ -365,12 +370,14 @@ class GLMTask(SmoothTask):
 
     def held_out(self, parts: list[SplitOutputs], tests: list[Samples]) -> HeldOut:
         parts = [replace(part, outputs=part.outputs[..., 0]) for part in parts]
-        link = self.function(tests[0]).link
-        return HeldOutMeans(parts, tests, _loss_maker(self.loss), link)
+        loss = _loss_maker(self.loss)
+        return HeldOutMeans(parts, tests, loss, loss(tests[0].targets, sample_weight=None).link)
 
     def described(self, data: Any, evaluation: Any) -> dict[str, Any]:
-        link = self.function(data.samples).link
-        return {**super().described(data, evaluation), "link_": link}
+        function = self.function(data.samples)
+        if self.loss not in _OF_COUNTS:
+            refuse_wrong_gradient(function, evaluation.outputs)
+        return {**super().described(data, evaluation), "link_": function.link}
 
 
 @estimator()
@@ -381,9 +388,10 @@ class GeneralizedRegressor(KernelRegressor):
     ----------
     loss : "poisson" or callable, default="poisson"
         "poisson" is for counts, with the logarithm of their mean as output. A callable is given
-        the targets, ``loss(y, sample_weight=w)``, and returns a
+        the targets, ``loss(y, sample_weight=w)`` with weights or None, and returns a
         :class:`~manykernels.losses.smooth.SmoothFunction`: value, gradient and Hessian of a
-        convex function of the outputs. It may be a subclass of it.
+        convex function of the outputs. It may be a subclass of it. Rates, which need not be whole
+        numbers, have the loss :class:`~manykernels.losses.smooth.Poisson`.
 
     Attributes
     ----------

@@ -292,7 +292,9 @@ class SmoothFunction(ABC):
 
     A function of the user implements `value`, `gradient` and `hessian`; labels, sample weights
     and offsets are its attributes. F is best scaled such that the least φ of any outputs is zero,
-    as the tolerance of certificates is relative to F.
+    as the tolerance of certificates is relative to F. Certificates take `value` and `gradient` at
+    their word: estimators compare them by differences, at the beginning and at the solution. A
+    wrong `hessian` costs iterations only.
 
     Attributes
     ----------
@@ -317,24 +319,34 @@ class SmoothFunction(ABC):
     >>> from manykernels.losses.smooth import SmoothFunction, SmoothLoss
     >>> from manykernels.solvers import Newton
     >>> class Huber(SmoothFunction):
-    ...     def __init__(self, y):
+    ...     def __init__(self, y, sample_weight=None):
     ...         self.y = np.reshape(y, (-1, 1))
+    ...         weights = np.ones(len(y)) if sample_weight is None else sample_weight
+    ...         self.weights = np.reshape(weights, (-1, 1))
     ...
     ...     def value(self, outputs):
     ...         size = np.abs(outputs - self.y)
-    ...         return float(np.sum(np.where(size < 1, 0.5 * size**2, size - 0.5)))
+    ...         losses = np.where(size < 1, 0.5 * size**2, size - 0.5)
+    ...         return float(np.sum(self.weights * losses))
     ...
     ...     def gradient(self, outputs):
-    ...         return np.clip(outputs - self.y, -1.0, 1.0)
+    ...         return self.weights * np.clip(outputs - self.y, -1.0, 1.0)
     ...
     ...     def hessian(self, outputs):
-    ...         return (np.abs(outputs - self.y) < 1).astype(float)
+    ...         return self.weights * (np.abs(outputs - self.y) < 1)
     >>> x = np.linspace(-1, 1, 8)
     >>> stack = KernelStack.from_arrays([np.outer(x, x), np.exp(-((x[:, None] - x) ** 2))])
     >>> loss = SmoothLoss(stack, Huber(3 * x + 10 * (x > 0.9)), reg=0.1)
     >>> solution = Newton().solve(loss, lp_domain(1))
     >>> solution.certificate.converged, solution.weights.round(3)
     (True, array([0.72, 0.28]))
+
+    As the loss of an estimator:
+
+    >>> from manykernels import MKGLM
+    >>> model = MKGLM(loss=Huber).fit(x[:, None], 3 * x + 10 * (x > 0.9))
+    >>> model.certificate_.converged
+    True
     """
 
     n_outputs: int = 1
@@ -642,6 +654,35 @@ _ARMIJO = 1e-4
 _MOST_KNOWN = 500
 # Entries of an array of (m, c, n) columns in one block of leave-one-out computations: 64 MB.
 _BLOCK_ENTRIES = 2**23
+
+
+# Step of differences, relative to the size of outputs, and the largest relative error of slopes.
+_DIFFERENCE, _WRONG_SLOPE = 1e-5, 1e-3
+
+
+def refuse_wrong_gradient(function: SmoothFunction, outputs: Array) -> None:
+    """Raise if ∇φ at some outputs is not the derivative of φ, by a difference along its signs.
+
+    Bounds of F are only as right as ∇φ. A wrong Hessian costs iterations, and proves nothing
+    wrong.
+    """
+    gradient = np.asarray(function.gradient(outputs), dtype=np.float64)
+    if gradient.shape != outputs.shape:
+        raise ValueError(
+            f"{type(function).__name__}: gradient returns an array of shape {gradient.shape} for "
+            f"outputs of shape {outputs.shape}."
+        )
+    step = _DIFFERENCE * (1.0 + float(np.abs(outputs).max()))
+    change = step * np.sign(gradient)
+    rise = function.value(outputs + change) - function.value(outputs - change)
+    slope, expected = rise / (2.0 * step), float(np.abs(gradient).sum())
+    hidden = 100.0 * function.rounding(outputs) / step
+    if not abs(slope - expected) <= _WRONG_SLOPE * expected + hidden:
+        raise ValueError(
+            f"{type(function).__name__}: gradient is not the derivative of value. Along the signs "
+            f"of the gradient the value rises by {slope:g} per unit, and the sum of their sizes "
+            f"is {expected:g}."
+        )
 
 
 def refuse_infinite_biases(function: SmoothFunction) -> None:

@@ -107,8 +107,10 @@ def array_types() -> Collection[str]:
 @cache
 def named_types() -> Collection[str]:
     """Return types that a model may contain as values, such as the type of table entries."""
+    from ..losses.smooth import Poisson  # the parameter `loss` of MKGLM
+
     primitive = {f"builtins.{kind.__name__}" for kind in (str, int, float, bool, complex, object)}
-    return frozenset({*array_types(), *primitive})
+    return frozenset({*array_types(), *primitive, path_of(Poisson)})
 
 
 @cache
