@@ -42,11 +42,17 @@ def frames():
     return a.round(3), b.round(1), label
 
 
+def patients(people):
+    """Patients of two samples each, in another order than the samples."""
+    numbers = np.arange(len(people)) // 2
+    return pd.Series([f"{n:02d}" for n in numbers], people, name="patient").sort_index()[::-1]
+
+
 class Stub:
     """In the place of a report, which has tests of its own."""
 
-    def __init__(self, *given):
-        self.given = given
+    def __init__(self, *given, **options):
+        self.given, self.options = given, options
 
     def save(self, path):
         Path(path).write_text(f"<html>{type(self.given[0]).__name__}</html>")
@@ -61,6 +67,7 @@ def folder(tmp_path, monkeypatch):
     b[5:N].to_csv(tmp_path / "gaps.csv")
     a[N:].to_csv(tmp_path / "a_new.csv")
     b[N:][::-1].to_csv(tmp_path / "b_new.csv")
+    patients(a.index[:N]).to_csv(tmp_path / "patients.csv")
     (tmp_path / "model.toml").write_text(SPEC)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(manykernels.report, "report", Stub, raising=False)

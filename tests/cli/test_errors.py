@@ -190,7 +190,7 @@ def test_a_report_that_fails_leaves_no_model(folder, run, monkeypatch):
 
 
 def test_an_interruption(folder, run, monkeypatch):
-    def interrupted(*given):
+    def interrupted(*given, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(mk.MKFDACV, "fit", interrupted)

@@ -55,6 +55,15 @@ Target = Annotated[
         "feature.",
     ),
 ]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with the group of each sample, such as the patient, in the file of any view, "
+        "or FILE:COLUMN. Samples of one group are never divided between training and test. It is "
+        "never used as a feature.",
+    ),
+]
 Missing = Annotated[
     str | None,
     typer.Option(
@@ -178,6 +187,7 @@ def fit(
     view: View = None,
     index: Index = None,
     target: Target = None,
+    groups: Groups = None,
     missing: Missing = None,
     impute: Impute = None,
     task: Task = None,
@@ -215,6 +225,8 @@ def fit(
         --index id --target label --output gaps.skops
       manykernels fit --view "a=a.csv:x,y:rbf(gamma='median')" \\
         --index id --target label --output rbf.skops
+      manykernels fit --view a=a.csv --view b=b.csv --index id --target label \\
+        --groups patients.csv:patient --output patients.skops
       manykernels fit --spec model.toml --p 1,2 --output spec.skops --predictions left_out.csv
     """
     from .commands import fit as run
@@ -289,6 +301,7 @@ def importance(
     view: View = None,
     index: Index = None,
     target: Target = None,
+    groups: Groups = None,
     missing: Missing = None,
     impute: Impute = None,
     task: Task = None,
@@ -324,6 +337,7 @@ def compare(
     view: View = None,
     index: Index = None,
     target: Target = None,
+    groups: Groups = None,
     missing: Missing = None,
     impute: Impute = None,
     task: Task = None,

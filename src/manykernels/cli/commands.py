@@ -172,7 +172,8 @@ def fit(
     outputs.claim(predictions, "--predictions", TABLES)
     samples = training_samples(request)
     say_samples(request, samples)
-    model = with_progress(estimator_for(request, samples)).fit(samples.X, samples.y)
+    model = with_progress(estimator_for(request, samples))
+    model.fit(samples.X, samples.y, groups=samples.groups)
     outputs.add("model", output, lambda path: save(model, path))
     outputs.add("report", report, lambda path: write_report(model, samples, path))
     outputs.add(
@@ -189,7 +190,7 @@ def write_report(model: KernelEstimator, samples: Samples, path: Path) -> None:
     """Write the report of a fitted model."""
     from ..report import report  # type: ignore[attr-defined]
 
-    report(model, samples.X, samples.y).save(path)
+    report(model, samples.X, samples.y, groups=samples.groups).save(path)
 
 
 def left_out(model: KernelEstimator, samples: Samples) -> pd.DataFrame:
@@ -228,6 +229,8 @@ def say_samples(request: Request, samples: Samples) -> None:
     """Print the number of samples, the target and the views."""
     X, y = samples.X, samples.y
     say(f"{len(y)} samples, target {request.target!r}: {_target(y, samples.task)}")
+    if samples.groups is not None:
+        say(f"{samples.groups.nunique()} groups by {request.groups!r}")
     if samples.precomputed:
         say(f"{X.n_kernels} kernels: {', '.join(map(printable, X.names))}")
         return
@@ -252,7 +255,9 @@ def _target(y: pd.Series, task: str) -> str:
 
 def say_fit(model: KernelEstimator, samples: Samples) -> None:
     """Print the score, the chosen parameters, the weights and the certificate."""
-    judged = judgement(model, ReportSamples.read(model, samples.X, samples.y, new=False))
+    groups = samples.groups
+    known = ReportSamples.read(model, samples.X, samples.y, groups=groups, new=False)
+    judged = judgement(model, known)
     assert isinstance(judged, dict)
     score = judged["scores"][0]
     interval = f"[{score['low']:.3f}, {score['high']:.3f}]"
@@ -547,9 +552,8 @@ def importance(request: Request, *, resamples: int, output: Path | None, force: 
     outputs.claim(output, "--output", TABLES)
     samples = training_samples(request)
     say_samples(request, samples)
-    result = view_importance(
-        estimator_for(request, samples), samples.X, samples.y, n_resamples=resamples
-    )
+    options: dict[str, Any] = {"groups": samples.groups, "n_resamples": resamples}
+    result = view_importance(estimator_for(request, samples), samples.X, samples.y, **options)
     outputs.add("table", output, lambda path: save_table(result.to_frame(), path))
     outputs.write()
     say(f"\n{result}")
@@ -574,9 +578,8 @@ def compare(
             raise UsageError(f"There is no method {name!r}; there are {', '.join(METHODS)}.")
     samples = training_samples(request)
     say_samples(request, samples)
-    result = compared(
-        estimators(request, samples, names), samples.X, samples.y, cv=folds, path=folder
-    )
+    options: dict[str, Any] = {"groups": samples.groups, "cv": folds, "path": folder}
+    result = compared(estimators(request, samples, names), samples.X, samples.y, **options)
     outputs.add("table", output, lambda path: save_table(result.to_frame(), path))
     outputs.write()
     say(f"\n{result}")
@@ -685,7 +688,8 @@ def _fit(draft: Path, folder: Path) -> None:
     request = Request.of([], draft / "digits.toml")
     samples = training_samples(request)
     say_samples(request, samples)
-    model = with_progress(estimator_for(request, samples)).fit(samples.X, samples.y)
+    model = with_progress(estimator_for(request, samples))
+    model.fit(samples.X, samples.y, groups=samples.groups)
     say_fit(model, samples)
     save(model, draft / "model.skops")
     write_report(model, samples, draft / "report.html")

@@ -163,7 +163,9 @@ MACHINES = ("fisher", "svm")
 # Fields with a fixed set of values; the first is the default.
 _WORDS = {"task": TASKS, "missing": MISSING, "machine": MACHINES}
 _NUMBERS = ("p", "reg", "C")
-_TEXTS = ("index", "target", "approximation")
+_TEXTS = ("index", "target", "groups", "approximation")
+# Fields that name a column of any file, or ``file:column``.
+_COLUMNS = ("target", "groups")
 #: Fields that are options of commands, besides the views.
 OPTIONS = (*_WORDS, *_NUMBERS, *_TEXTS, "impute")
 _VIEW = ("file", "columns", "kernels")
@@ -182,6 +184,8 @@ class Request:
     index: str | None = None
     target: str | None = None
     target_file: Path | None = None
+    groups: str | None = None
+    groups_file: Path | None = None
     missing: str = "error"
     impute: bool = False
     task: str = "auto"
@@ -215,8 +219,8 @@ class Request:
     @property
     def files(self) -> list[Path]:
         """All input files."""
-        target = [] if self.target_file is None else [self.target_file]
-        return [view.file for view in self.views] + target
+        others = (self.target_file, self.groups_file)
+        return [view.file for view in self.views] + [file for file in others if file is not None]
 
     def by(self, machine: str) -> Request:
         """Return a request for `machine`, without the options of the other machine."""
@@ -239,8 +243,11 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     for name in _NUMBERS:
         if name in fields:
             checked[name] = numbers_of(fields[name], name)
-    if "target" in fields:
-        checked["target"], checked["target_file"] = _target(fields["target"])
+    for name in _COLUMNS:
+        if name in fields:
+            checked[name], checked[f"{name}_file"] = _column(fields[name], name)
+    if checked.get("groups") is not None and checked["groups"] == checked.get("target"):
+        raise UsageError(f"groups and target are the same column, {checked['groups']!r}.")
     machine = checked.get("machine", MACHINES[0])
     for name, owner in {"reg": "fisher", "C": "svm"}.items():
         if checked.get(name) is not None and machine != owner:
@@ -270,13 +277,13 @@ def numbers_of(value: Any, name: str) -> tuple[float, ...] | None:
     return numbers
 
 
-def _target(text: str) -> tuple[str, Path | None]:
+def _column(text: str, name: str) -> tuple[str, Path | None]:
     """Parse ``column`` or ``file:column`` into the column and its file, or None."""
     file, colon, column = text.rpartition(":")
     if colon and column and is_readable(Path(file)):
         return column, Path(file)
     if not text:
-        raise UsageError("target must be the name of a column, or file:column.")
+        raise UsageError(f"{name} must be the name of a column, or file:column.")
     return text, None
 
 
@@ -299,9 +306,10 @@ def _specified(path: Path) -> tuple[dict[str, Any], dict[str, ViewRequest]]:
     _check_type(fields.get("impute", False), bool, f"impute in {path.name!r}", "true or false")
     views = fields.pop("views", {})
     _check_type(views, dict, f"views in {path.name!r}", "a table, such as [views.genes]")
-    if "target" in fields:
-        column, file = _target(fields["target"])
-        fields["target"] = column if file is None else f"{path.parent / file}:{column}"
+    for name in _COLUMNS:
+        if name in fields:
+            column, file = _column(fields[name], name)
+            fields[name] = column if file is None else f"{path.parent / file}:{column}"
     return fields, {name: _view(name, entry, path) for name, entry in views.items()}
 
 

@@ -94,12 +94,14 @@ class Samples:
     """Training samples.
 
     `X` are views or precomputed kernels, `labels` the names of the samples, `y` the target.
+    `groups` has the group of each sample; None if there are none.
     """
 
     X: Any
     labels: pd.Index
     y: pd.Series
     task: str
+    groups: pd.Series | None = None
 
     @property
     def precomputed(self) -> bool:
@@ -152,12 +154,18 @@ class Reading:
 
 def training_samples(request: Request) -> Samples:
     """Read views and target and match their rows; leave out samples without a target."""
-    reading = Reading(request.index)
+    # Labels of groups are text, as names of samples are: 007 is not 7.
+    reading = Reading(request.index, () if request.groups is None else (request.groups,))
     contents = {view.name: reading.of(view) for view in request.with_target().views}
-    targets = None if request.target_file is None else reading.contents(request.target_file)
-    sources = list(contents.values()) if targets is None else [targets]
-    refuse_different_lengths([*contents.values(), *([targets] if targets else [])])
-    y = _target(sources, str(request.target))
+    files = {
+        name: [reading.contents(file)] if file is not None else list(contents.values())
+        for name, file in (("target", request.target_file), ("groups", request.groups_file))
+    }
+    refuse_different_lengths([*contents.values(), *files["target"], *files["groups"]])
+    y = _column(files["target"], str(request.target), "target")
+    groups = None
+    if request.groups is not None:
+        groups = _column(files["groups"], request.groups, "groups")
     X: Any
     if all_matrices(contents):
         X, labels = _stack(request.views, contents, lacking=request.missing != "error")
@@ -168,10 +176,7 @@ def training_samples(request: Request) -> Samples:
                 f"have {rows} rows and {cols} columns."
             )
     else:
-        tables = {
-            view.name: _table(view, contents[view.name], request.index, request.target)
-            for view in request.views
-        }
+        tables = {view.name: _table(view, contents[view.name], request) for view in request.views}
         X = Views(tables, join="outer")
         labels = pd.Index(X.index, name=request.index)
     X, labels, y = _with_target(X, labels, y, request)
@@ -185,7 +190,19 @@ def training_samples(request: Request) -> Samples:
     y = as_targets(y, task)
     if not isinstance(X, KernelStack):
         note_leaks(X, y, task)
-    return Samples(X, labels, y, task)
+    return Samples(X, labels, y, task, None if groups is None else _of_samples(groups, labels))
+
+
+def _of_samples(groups: pd.Series, labels: pd.Index) -> pd.Series:
+    """Return the group of each sample; raise if a sample has none."""
+    absent = labels[~labels.isin(groups.index)]
+    if len(absent):
+        raise DataError(
+            f"{len(absent)} of {len(labels)} samples have no value of {groups.name!r}, their "
+            f"group: {listed(absent)}. Give each a group; one that belongs with no other has a "
+            "group of its own."
+        )
+    return groups.loc[labels].astype(str)
 
 
 def refuse_different_lengths(contents: list[Contents]) -> None:
@@ -209,8 +226,8 @@ def _length(contents: Contents) -> int:
     return len(contents.columns)
 
 
-def _target(sources: list[Contents], column: str) -> pd.Series:
-    """Return the target by sample label, from all files that have it, which must agree."""
+def _column(sources: list[Contents], column: str, option: str) -> pd.Series:
+    """Return a column by sample label, from all files that have it, which must agree."""
     targets: pd.Series | None = None
     for file in sources:
         if column not in file.columns.columns:
@@ -230,9 +247,10 @@ def _target(sources: list[Contents], column: str) -> pd.Series:
         targets = values if targets is None else pd.concat([targets, values])
     if targets is None:
         known = dict.fromkeys(name for file in sources for name in file.columns.columns)
+        purpose = "to predict" if option == "target" else "of groups"
         raise DataError(
-            f"No file has a column {column!r} to predict; columns are {listed(known)}. "
-            "If it is in another file, pass --target file.csv:column."
+            f"No file has a column {column!r} {purpose}; columns are {listed(known)}. "
+            f"If it is in another file, pass --{option} file.csv:column."
         )
     return targets
 
@@ -264,8 +282,9 @@ def _with_target(
 # -- views -----------------------------------------------------------------------------------
 
 
-def _table(view: ViewRequest, contents: Contents, index: str | None, target: str | None) -> Any:
-    """Return the features of a view, with labels and without the target."""
+def _table(view: ViewRequest, contents: Contents, request: Request) -> Any:
+    """Return the features of a view, with labels and without the target and the groups."""
+    taken = {"target": request.target, "groups": request.groups}
     labels, path = contents.labels, str(contents.path)
     if contents.matrices is not None:
         raise DataError(
@@ -279,17 +298,19 @@ def _table(view: ViewRequest, contents: Contents, index: str | None, target: str
         return labelled(contents.table, labels)
     frame = contents.columns
     if view.columns is None:
-        frame = frame.drop(columns=[name for name in (index, target) if name in frame.columns])
+        others = [request.index, *taken.values()]
+        frame = frame.drop(columns=[name for name in others if name in frame.columns])
     else:
         absent = [name for name in view.columns if name not in frame.columns]
         if absent:
             raise DataError(
                 f"{path!r} has no column {absent[0]!r}; it has {listed(frame.columns)}."
             )
-        if target in view.columns:
-            raise UsageError(
-                f"View {view.name!r} has the target {target!r} among its columns: remove it."
-            )
+        for role, name in taken.items():
+            if name in view.columns:
+                raise UsageError(
+                    f"View {view.name!r} has the {role} {name!r} among its columns: remove it."
+                )
         frame = frame[list(view.columns)]
     if not len(frame.columns):
         raise DataError(f"{path!r} has no feature columns for view {view.name!r}.")

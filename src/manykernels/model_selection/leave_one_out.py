@@ -5,7 +5,8 @@ Ridge regression with an intercept on the centred kernel ``K = VΔVᵀ`` has the
     S = K(K + λI)⁻¹ + 11ᵀ/m = V Δ(Δ + λI)⁻¹ Vᵀ + 11ᵀ/m
 
 and the output at sample i of the fit to all others is ``h_i − (h_i − f_i)/(1 − S_ii)``, for all
-columns of the targets H and outputs F = SH at once. The kernel weights are fixed: they are not
+columns of the targets H and outputs F = SH at once. At the samples G of a group, which are left
+out together, it is ``H_G − (I − S_GG)⁻¹(H_G − F_G)``. The kernel weights are fixed: they are not
 learnt again without the sample.
 """
 
@@ -21,11 +22,14 @@ from sklearn.metrics import average_precision_score, brier_score_loss
 
 from ..discriminant.decision import CalibratedScores
 from ..discriminant.problem import indicator_rule, labelled_stack, rule_offsets
+from ..estimators.inputs import checked_groups, refuse_useless_groups
 from ..estimators.kernel_data import KernelData
 from ..estimators.search import checked_regs
 from ..kernels import KernelStack
+from ..kernels.matching import matched_targets
 from ..kernels.transforms import preparation
-from ..utils.folds import KnownProbabilities
+from ..losses.left_out import residuals_left_out, sets_of_groups
+from ..utils.folds import KnownProbabilities, effective_size, group_numbers
 from ..utils.numerics import ACCUMULATED
 
 
@@ -44,6 +48,8 @@ class LeaveOneOut:
     outputs : ndarray of shape (n_regs, n_samples, n_columns)
         Left-out outputs.
     sample_weight : ndarray of shape (n_samples,)
+    groups : ndarray of int, (n_samples,), or None
+        Numbers of the groups of samples that are left out together; None if there are none.
 
     Notes
     -----
@@ -58,6 +64,7 @@ class LeaveOneOut:
     targets: np.ndarray
     outputs: np.ndarray
     sample_weight: np.ndarray
+    groups: np.ndarray | None = None
 
     @cached_property
     def _judged(self) -> list[KnownProbabilities]:
@@ -67,11 +74,16 @@ class LeaveOneOut:
         offsets = rule_offsets(rule.name, frequencies)
         # Without a sample the mean target of the others moves away from its target, which would
         # reveal its class: outputs are measured from that mean.
-        unit = self.sample_weight / (masses.sum() - self.sample_weight)
+        n_samples, weight = len(self.labels), self.sample_weight
+        group = np.arange(n_samples) if self.groups is None else self.groups
+        sums = np.zeros((group.max() + 1, self.targets.shape[1]))
+        np.add.at(sums, group, weight[:, None] * self.targets)
+        means = -sums / (masses.sum() - np.bincount(group, weight))[:, None]
+        size = effective_size(n_samples, self.groups, None if self.groups is None else weight)
         judged = []
         for outputs in self.outputs:
-            scores = rule.scores(outputs + unit[:, None] * self.targets)
-            calibrated = CalibratedScores(scores, offsets, self.labels, self.sample_weight)
+            scores = rule.scores(outputs - means[group])
+            calibrated = CalibratedScores(scores, offsets, self.labels, weight, size)
             judged.append(KnownProbabilities(self.classes, calibrated.log_probabilities))
         return judged
 
@@ -126,6 +138,7 @@ def leave_one_out(
     *,
     weights: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     normalize: str | None = "multiplicative",
 ) -> LeaveOneOut:
     """Compute leave-one-out outputs of the discriminant on a weighted sum of kernels, for many λ.
@@ -147,6 +160,9 @@ def leave_one_out(
         Weights of the normalised kernels; by default 1.
     sample_weight : array-like of shape (n_samples,), optional
         Positive weights of the squared errors.
+    groups : array-like of shape (n_samples,), optional
+        Labels of the groups of samples, such as the patients of several samples each: samples of
+        one group are left out together.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
 
     Examples
@@ -168,12 +184,22 @@ def leave_one_out(
     targets = data.fisher_coding()
     weight = np.ones(len(samples.labels)) if samples.weights is None else samples.weights
     combined = data.stack.combine(np.ones(stack.n_kernels) if weights is None else weights)
-    outputs = left_out_outputs(combined, targets, regularizations, weight)
-    return LeaveOneOut(regularizations, samples.classes, samples.labels, targets, outputs, weight)
+    classes, labels, numbers = samples.classes, samples.labels, None
+    if groups is not None:
+        (groups,) = matched_targets(stack.row_samples, groups=groups)
+        names = checked_groups(groups, len(labels))
+        refuse_useless_groups(names, labels, classes)
+        numbers = group_numbers(names)
+    outputs = left_out_outputs(combined, targets, regularizations, weight, numbers)
+    return LeaveOneOut(regularizations, classes, labels, targets, outputs, weight, numbers)
 
 
 def left_out_outputs(
-    kernel: np.ndarray, targets: np.ndarray, regs: np.ndarray, sample_weight: np.ndarray
+    kernel: np.ndarray,
+    targets: np.ndarray,
+    regs: np.ndarray,
+    sample_weight: np.ndarray,
+    groups: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return left-out outputs for every λ, (n_regs, m, c), of ``√w_i K_ij √w_j``."""
     roots = np.sqrt(sample_weight)[:, None]
@@ -183,8 +209,11 @@ def left_out_outputs(
     outputs = np.empty((len(regs), *targets.shape))
     for result, reg in zip(outputs, regs, strict=True):
         kept = reg / (values + reg)
-        residuals = vectors @ (kept[:, None] * components) / roots
-        distance = (vectors**2) @ kept - sample_weight / sample_weight.sum()
-        # Positive in exact arithmetic; rounding errors must not change the sign.
-        result[:] = targets - residuals / np.maximum(distance, ACCUMULATED)[:, None]
+        residuals = vectors @ (kept[:, None] * components)
+        for rows in sets_of_groups(groups, len(targets)):
+            members, shares = vectors[rows], roots[rows, 0] / np.sqrt(sample_weight.sum())
+            blocks = (members * kept) @ members.mT - shares[:, :, None] * shares[:, None, :]
+            # Positive definite in exact arithmetic; rounding errors must not change the sign.
+            left = residuals_left_out(blocks, residuals[rows], None, ACCUMULATED)
+            result[rows] = targets[rows] - left / roots[rows]
     return outputs
