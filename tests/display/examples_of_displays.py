@@ -9,6 +9,8 @@ from manykernels.display import (
     ImportanceDisplay,
     MissingViewsDisplay,
     PathDisplay,
+    SurvivalCalibrationDisplay,
+    SurvivalDisplay,
     ValidationDisplay,
     WeightsDisplay,
 )
@@ -46,5 +48,13 @@ KINDS = {
         *("reg", (1, 2), (0.9, 0.05), "accuracy", "regions = 2"),
     ),
     "convergence": lambda: ConvergenceDisplay({NAMES[1]: HISTORY, NAMES[2]: HISTORY}, {"a": 1e-4}),
+    "survival": lambda: SurvivalDisplay(
+        *(NAMES, [np.array([1.0, 3.0, 8.0])] * 4, list(-np.sort(-SHARES[:4, :3]))),
+        *([np.array([[0.5, 0.9], [0.2, 0.7], [0.0, 0.6]])] * 4, [np.array([9.0, 5.0, 2.0])] * 4),
+        *([np.array([0.0, 1.0, 0.0])] * 4, 0.9, "$ of years"),
+    ),
+    "calibration": lambda: SurvivalCalibrationDisplay(
+        *(SHARES[0], SHARES[1], SHARES[1][:, None] + [-0.1, 0.1], np.arange(4), 2.0, NAMES[0]),
+    ),
     "missing": lambda: MissingViewsDisplay(SHARES > 0.2, np.arange(6, 0, -1), NAMES),
 }

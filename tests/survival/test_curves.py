@@ -196,7 +196,7 @@ def test_the_baseline_hazard_by_loops(seed, truncated):
     options = {"sample_weight": weight, "entry": entry}
     together = cumulative_baseline_hazard(event, time, risk, **options)
     apart = cumulative_baseline_hazard(event, time, risk, strata=strata, **options)
-    assert list(apart) == ["a", "b"]
+    assert set(apart) == {"a", "b"}
     moments = np.arange(0.0, time[weight > 0].max() + 0.5, 0.5)
     every = np.ones(30, bool)
     for hazard, rows in ((together, every), *((apart[s], strata == s) for s in apart)):
@@ -273,6 +273,17 @@ def test_no_events_no_hazard():
 
 
 @pytest.mark.parametrize(
+    "strata", [[True, False, True], ["b", "a", "b"], [2, 1, 2], np.array([2, "a", 2], object)]
+)
+def test_strata_of_every_kind(strata):
+    hazards = cumulative_baseline_hazard([1, 1, 0], [1.0, 2.0, 3.0], [0.0] * 3, strata=strata)
+    assert list(hazards) == list(strata[:2])
+    assert {type(key) for key in hazards} <= {int, str}
+    assert hazards[strata[0]](3.0) == 0.5
+    assert hazards[strata[1]](2.0) == 1.0
+
+
+@pytest.mark.parametrize(
     ("risk", "options", "message"),
     [
         ([0.0], {}, "risk has 1 entries for 2 samples"),
@@ -280,6 +291,8 @@ def test_no_events_no_hazard():
         (["a", "b"], {}, "risk must be numbers"),
         ([[1.0, 2.0], [3.0, 4.0]], {}, r"risk must have one entry per sample; .* \(2, 2\)"),
         ([0.0, 0.0], {"strata": [1]}, "strata must have 2 entries"),
+        ([0.0, 0.0], {"strata": [1.0, np.nan]}, "strata is missing in row 1"),
+        ([0.0, 0.0], {"strata": [None, "a"]}, "strata is missing in row 0"),
         ([0.0, 0.0], {"entry": [0.0, 2.0]}, "entry must be before time, .* in row 1"),
     ],
 )

@@ -281,6 +281,7 @@ def test_what_is_informative_by_loops(n):
         ([1, 1], [3, 3], {}, "All events are at one time, 3, when no other sample was under"),
         ([0, 1], [1, 3], {}, "All events are at one time, 3"),
         ([1, 1], [1, 2], {"strata": ["a", "b"]}, "no other sample of its stratum was under"),
+        ([1, 1], [1, 2], {"strata": np.array([0, "b"], object)}, "no other sample of its stratum"),
         ([1, 1], [1, 2], {"entry": [0, 1]}, "At every event time, no other sample was under"),
     ],
 )

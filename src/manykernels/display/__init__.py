@@ -4,21 +4,24 @@ A display has plain data; ``plot(ax)`` draws them and returns the display with t
 ``ax_`` and ``figure_``. The class methods ``from_…`` take the data from an estimator or a result
 and draw them. Drawing needs matplotlib, ``pip install "manykernels[report]"``.
 
-============================  ===========================================================
-:class:`WeightsDisplay`       kernel weights, also by class, region or target
-:class:`PathDisplay`          kernel weights along the norm p or λ
-:class:`ImportanceDisplay`    importance of the views, with intervals
-:class:`AlignmentDisplay`     alignment of kernels
-:class:`GateDisplay`          values of a gate, or shares in regions
-:class:`ValidationDisplay`    validation scores over a grid of parameters
-:class:`ConvergenceDisplay`   convergence of solvers
-:class:`MissingViewsDisplay`  views that samples have
-============================  ===========================================================
+===================================  ====================================================
+:class:`WeightsDisplay`              kernel weights, also by class, region or target
+:class:`PathDisplay`                 kernel weights along the norm p or λ
+:class:`ImportanceDisplay`           importance of the views, with intervals
+:class:`AlignmentDisplay`            alignment of kernels
+:class:`GateDisplay`                 values of a gate, or shares in regions
+:class:`ValidationDisplay`           validation scores over a grid of parameters
+:class:`ConvergenceDisplay`          convergence of solvers
+:class:`MissingViewsDisplay`         views that samples have
+:class:`SurvivalDisplay`             survival of groups of similar risk
+:class:`SurvivalCalibrationDisplay`  predicted and observed probabilities of survival
+===================================  ====================================================
 """
 
 from .gate import GateDisplay
 from .importance import ImportanceDisplay
 from .kernels import AlignmentDisplay, MissingViewsDisplay
+from .survival import SurvivalCalibrationDisplay, SurvivalDisplay
 from .validation import ConvergenceDisplay, ValidationDisplay
 from .weights import PathDisplay, WeightsDisplay
 
@@ -29,6 +32,8 @@ __all__ = [
     "ImportanceDisplay",
     "MissingViewsDisplay",
     "PathDisplay",
+    "SurvivalCalibrationDisplay",
+    "SurvivalDisplay",
     "ValidationDisplay",
     "WeightsDisplay",
 ]

@@ -11,7 +11,7 @@ from scipy.special import logsumexp, ndtri
 
 from ..utils.sklearn import sample_weights
 from ..utils.storable import storable
-from .targets import check_risk, check_survival
+from .targets import check_risk, check_survival, is_missing
 
 
 @storable
@@ -275,7 +275,7 @@ def cumulative_baseline_hazard(
     Returns
     -------
     hazard : StepFunction, or dict of stratum to StepFunction
-        A dict if there are strata.
+        A dict if there are strata, in the order of their first samples.
 
     References
     ----------
@@ -301,12 +301,17 @@ def cumulative_baseline_hazard(
     groups = np.asarray(strata)
     if groups.shape != moments.shape:
         raise ValueError(f"strata must have {len(moments)} entries, as time has.")
+    labels = groups.tolist()
+    missing = [row for row, label in enumerate(labels) if is_missing(label)]
+    if missing:
+        raise ValueError(f"strata is missing in row {missing[0]}: give the sample a stratum.")
     hazards = {}
-    for group in np.unique(groups):
-        rows = groups == group
+    for label in sorted(set(labels), key=labels.index):
+        rows = np.array([other == label for other in labels])
         some = None if entries is None else entries[rows]
-        hazard = _breslow(events[rows], moments[rows], outputs[rows], weights[rows], some)
-        hazards[group.item() if hasattr(group, "item") else group] = hazard
+        # Model files have no booleans as keys; 0 and 1 are equal to them.
+        key = int(label) if isinstance(label, bool) else label
+        hazards[key] = _breslow(events[rows], moments[rows], outputs[rows], weights[rows], some)
     return hazards
 
 

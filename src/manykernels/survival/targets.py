@@ -157,7 +157,9 @@ def check_informative(
         )
     groups = np.zeros(len(time), int)
     if strata is not None:
-        groups = np.unique(np.asarray(strata)[counted], return_inverse=True)[1].ravel()
+        labels = np.asarray(strata)[counted].tolist()
+        numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+        groups = np.array([numbers[label] for label in labels])
     entries = np.full(len(time), -np.inf) if entry is None else np.asarray(entry)[counted]
     keys = np.unique(np.column_stack([groups[event], time[event]]), axis=0)
     for group, moment in keys:
@@ -284,7 +286,7 @@ def _numbers(column: _Column, index: Any) -> np.ndarray:
     if values.dtype.kind == "O":
         entries = values.tolist()
         for row, entry in enumerate(entries):
-            if _is_missing(entry):
+            if is_missing(entry):
                 _refuse_value(column, row, "missing", index)
             if not isinstance(entry, bool | np.bool_ | int | float | np.number):
                 _refuse_kind(column, entry)
@@ -301,7 +303,8 @@ def _numbers(column: _Column, index: Any) -> np.ndarray:
     return values
 
 
-def _is_missing(entry: Any) -> bool:
+def is_missing(entry: Any) -> bool:
+    """Return True if an entry is None, NaN, NaT or NA."""
     try:
         return entry is None or bool(entry != entry)
     except TypeError:  # a comparison with pandas.NA has no truth value
