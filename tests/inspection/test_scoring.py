@@ -7,13 +7,13 @@ import pytest
 from sklearn import metrics
 
 from manykernels.inspection.intervals import Intervals
-from manykernels.inspection.study import Answers, checked_scoring
+from manykernels.inspection.study import OF_CLASSES, OF_NUMBERS, Answers, checked_scoring
 
 EVERY = np.ones(40, bool)
 
 
 def score_of(name, y, answers, weights, *, of_classes):
-    scoring = checked_scoring(name, of_classes=of_classes)
+    scoring = checked_scoring(name, OF_CLASSES if of_classes else OF_NUMBERS)
     losses = scoring.of(y, answers, weights)
     return scoring.score(Intervals(weights, 0.95).of(losses)).value
 
@@ -56,17 +56,15 @@ def test_scores_of_numbers_are_those_of_scikit_learn(random, shape):
 
 
 def test_the_first_is_the_default_and_a_function_is_taken_as_it_is(random):
-    assert checked_scoring(None, of_classes=True).name == "accuracy"
-    assert checked_scoring(None, of_classes=False).name == "r2"
+    assert checked_scoring(None, OF_CLASSES).name == "accuracy"
+    assert checked_scoring(None, OF_NUMBERS).name == "r2"
 
     def quartic(y, predictions):
         return (y - predictions) ** 4
 
     y, predictions = random.normal(size=40), random.normal(size=40)
     judged = np.arange(40) < 30
-    losses = checked_scoring(quartic, of_classes=False).of(
-        y, Answers(predictions, judged), np.ones(40)
-    )
+    losses = checked_scoring(quartic, OF_NUMBERS).of(y, Answers(predictions, judged), np.ones(40))
     np.testing.assert_allclose(losses[:30], quartic(y, predictions)[:30])
     assert np.isnan(losses[30:]).all()
 
@@ -76,7 +74,7 @@ def test_the_first_is_the_default_and_a_function_is_taken_as_it_is(random):
 )
 def test_scores_without_losses_of_samples_are_refused(given, of_classes):
     with pytest.raises(ValueError, match="a loss of every single sample"):
-        checked_scoring(given, of_classes=of_classes)
+        checked_scoring(given, OF_CLASSES if of_classes else OF_NUMBERS)
 
 
 @pytest.mark.parametrize(
@@ -87,13 +85,13 @@ def test_scores_without_losses_of_samples_are_refused(given, of_classes):
     ],
 )
 def test_functions_that_are_no_losses_are_refused(loss, message):
-    scoring = checked_scoring(loss, of_classes=True)
+    scoring = checked_scoring(loss, OF_CLASSES)
     with pytest.raises(ValueError, match=message):
         scoring.of(np.zeros(40), Answers(np.zeros(40), EVERY), np.ones(40))
 
 
 def test_constant_targets_have_no_r2():
     with pytest.raises(ValueError, match="all values of y are equal"):
-        checked_scoring("r2", of_classes=False).of(
+        checked_scoring("r2", OF_NUMBERS).of(
             np.ones(40), Answers(np.zeros(40), EVERY), np.ones(40)
         )

@@ -27,10 +27,12 @@ from ..estimators.inputs import (
     unchecked_stack,
 )
 from ..estimators.search import is_number
-from ..inspection.study import refuse_split
+from ..estimators.smooth import survival_records, survival_table
+from ..inspection.study import is_survival, refuse_split
 from ..kernels import KernelStack, Views
 from ..kernels.matching import matched_targets
 from ..kernels.views import are_views, matched_views
+from ..metrics import SCORERS
 from ..metrics.comparison import Split, five_by_two_folds, repeated_folds
 from ..utils.folds import group_numbers, range_of, splits_of_rows
 from ..utils.sklearn import warn_caller
@@ -117,6 +119,14 @@ def of_classes(methods: Mapping[str, BaseEstimator]) -> bool:
     return next(iter(kinds.values()))
 
 
+def of_survival(methods: Mapping[str, BaseEstimator], y: Any) -> bool:
+    """Return whether a method, or a step of it, is a survival model, or y has named fields."""
+    if getattr(getattr(y, "dtype", None), "names", None):
+        return True
+    parts = [part for method in methods.values() for part in method.get_params().values()]
+    return any(map(is_survival, [*methods.values(), *parts]))
+
+
 # -- data ------------------------------------------------------------------------------------
 
 
@@ -126,6 +136,8 @@ def checked_data(
     """Validate X, such that all methods accept it and scikit-learn can split it, y and groups."""
     if y is None:
         raise ValueError("compare requires y, the targets.")
+    if survival := of_survival(methods, y):
+        y = survival_table(y)
     pairwise = {name: get_tags(method).input_tags.pairwise for name, method in methods.items()}
     may_lack = any(map(may_lack_views, methods.values()))
     if isinstance(X, Mapping) and all(pairwise.values()):
@@ -141,7 +153,7 @@ def checked_data(
         X, y, _, groups = matched_views(X, y, None, groups, may_lack=may_lack)
     if not isinstance(X, Views):
         y, groups = matched_targets(labels_of_rows(X), y=y, groups=groups)
-    targets = np.asarray(y)
+    targets = survival_records(y) if survival else np.asarray(y)
     if targets.ndim == 0:
         raise ValueError(f"y must have one entry per sample, got {y!r}.")
     check_consistent_length(X, targets)
@@ -172,8 +184,10 @@ def drawn_splits(
     """Return the splits of `cv`; a number of folds keeps groups together.
 
     A splitter takes the groups that were `given`. If `reproducible`, raise if a second draw
-    differs.
+    differs. Folds of survival targets are stratified by events.
     """
+    if y.dtype.names:
+        y, classes = y["event"], True
     if isinstance(cv, str) and cv != FIVE_BY_TWO:
         raise ValueError(f'cv must be a number of folds, a splitter, splits or "5x2"; got {cv!r}.')
     options: dict[str, Any] = {
@@ -210,14 +224,16 @@ def _drawn(cv: Any, y: np.ndarray, groups: np.ndarray | None, classes: bool) -> 
 # -- scoring ---------------------------------------------------------------------------------
 
 
-def checked_scoring(scoring: Any, methods: Mapping[str, BaseEstimator]) -> Any:
+def checked_scoring(scoring: Any, methods: Mapping[str, BaseEstimator], y: Any = None) -> Any:
     """Return scorers by name, or a function, as for ``cross_validate``.
 
-    The default is accuracy or R² instead of ``estimator.score``, which may differ between methods,
-    for example for a search with its own scoring.
+    The default is accuracy, R² or the concordance index instead of ``estimator.score``, which may
+    differ between methods, for example for a search with its own scoring.
     """
     if scoring is None:
-        if of_classes(methods):
+        if of_survival(methods, y):
+            scoring = "concordance_index"
+        elif of_classes(methods):
             scoring = "accuracy"
         elif all(map(is_regressor, methods.values())):
             scoring = "r2"
@@ -243,9 +259,13 @@ def checked_scoring(scoring: Any, methods: Mapping[str, BaseEstimator]) -> Any:
     if not scoring:
         raise ValueError("There is no scoring to compare by.")
     first = next(iter(methods.values()))
+    named = {
+        name: SCORERS.get(scorer, scorer) if isinstance(scorer, str) else scorer
+        for name, scorer in scoring.items()
+    }
     return {
         str(name): get_scorer(scorer) if isinstance(scorer, str) else check_scoring(first, scorer)
-        for name, scorer in scoring.items()
+        for name, scorer in named.items()
     }
 
 
@@ -275,18 +295,20 @@ def compare(
         begin with ``FunctionTransformer(Views.joined)``. They are cloned, not fitted.
     X, y : as for the ``fit`` of the methods
         A table, a dict of tables or :class:`~manykernels.Views`, or for methods with
-        ``kernels="precomputed"`` a :class:`~manykernels.KernelStack`; classes or numbers.
+        ``kernels="precomputed"`` a :class:`~manykernels.KernelStack`; classes, numbers, or events
+        and times.
     groups : array-like of shape (n_samples,), optional
         Labels of the groups of samples, such as the patients of several samples each. No split
         divides a group. Methods whose ``fit`` takes groups are given those of their training
         samples, and so is the last step of a pipeline, or a search by a splitter of groups.
     cv : int, splitter, iterable of splits, "5x2" or None, default=None
         Cross-validation: a number of folds, "5x2" for five replications of two folds, or as in
-        scikit-learn. By default five folds, twice. Folds are random, stratified for classifiers,
-        and keep groups together, or repeated rows if there are no groups.
+        scikit-learn. By default five folds, twice. Folds are random, stratified by classes or
+        events, and keep groups together, or repeated rows if there are no groups.
     scoring : str, list of str, dict, callable or None, default=None
-        Scores, of which larger is better, as in scikit-learn's ``cross_validate``. By default
-        accuracy, or R² for numbers.
+        Scores, of which larger is better, as in scikit-learn's ``cross_validate``, or names in
+        :data:`manykernels.metrics.SCORERS`. By default accuracy, R² for numbers, or Harrell's
+        concordance index for survival times.
     path : str or Path, optional
         Folder in which finished cells, each a method on a split, are stored. The same call reuses
         them and continues after any interruption.
@@ -375,7 +397,7 @@ def compare(
         raise ValueError(f'error_score must be NaN or "raise", got {error_score!r}.')
     estimators = checked_methods(methods)
     classes = of_classes(estimators)
-    scorers = checked_scoring(scoring, estimators)
+    scorers = checked_scoring(scoring, estimators, y)
     X, y, given = checked_data(estimators, X, y, groups)
     numbers = None if given is None else group_numbers(given)
     splits = drawn_splits(

@@ -43,6 +43,10 @@ from ..utils.folds import (
 )
 from ..utils.storable import storable
 
+# Relative difference between a loss and the sum of the losses of samples, to be called a sum:
+# far above rounding errors, far below the share of a sample.
+_SUMMED = 1e-6
+
 
 @dataclass(frozen=True)
 class SplitOutputs:
@@ -176,6 +180,40 @@ def explained_deviance(function: SmoothFunction, outputs: np.ndarray) -> float:
     if not least > 0.0:
         return float("nan")
     return 1.0 - function.value(outputs[:, None]) / least
+
+
+def deviance_losses(
+    loss: Callable[..., SmoothFunction],
+    y: np.ndarray,
+    predictions: np.ndarray,
+    weights: np.ndarray,
+    judged: np.ndarray,
+) -> np.ndarray:
+    """Return the loss of every sample relative to the mean loss of the best constant.
+
+    Their mean is 1 − D². `loss` makes φ of targets, which must be a sum over samples times
+    weights; the constant is the best for all samples, and the losses are those of `judged` ones.
+    """
+    function = loss(y, sample_weight=weights)
+    least, _ = with_best_biases(function, np.tile(function.initial_biases(), (len(y), 1)))
+    null = function.value(least) / weights.sum()
+    if not null > 0.0:
+        raise ValueError("D² is not defined: the best constant explains all of y.")
+    y, weights = y[judged], weights[judged]
+    outputs = predictions[judged, None]
+    outputs = outputs if function.link == "identity" else np.log(outputs)
+    total, terms = loss(y, sample_weight=weights).value(outputs), np.empty(len(y))
+    for i in range(len(y)):
+        others = weights.copy()
+        others[i] = 0.0
+        terms[i] = total - loss(y, sample_weight=others).value(outputs)
+    if not np.isclose(terms.sum(), total, rtol=_SUMMED, atol=_SUMMED * null * weights.sum()):
+        raise ValueError(
+            "The loss is no sum over samples of losses times sample weights, so that D² has no "
+            "interval."
+        )
+    losses: np.ndarray = terms / (weights * null)
+    return losses
 
 
 class KnownOutputs(KnownValues):

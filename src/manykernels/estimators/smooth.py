@@ -313,7 +313,7 @@ class CoxTask(SmoothTask):
     def rows(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> TrainingRows:
-        targets = _as_records(y)
+        targets = survival_records(y)
         rows = rows_of_any_targets(estimator, X, targets, sample_weight)
         rows = rows.in_groups(groups, len(targets), estimator)
         targets = targets[rows.numbers]
@@ -358,7 +358,7 @@ def _field(records: np.ndarray, name: str) -> np.ndarray | None:
     return records[name] if name in (records.dtype.names or ()) else None
 
 
-def _as_records(y: Any) -> np.ndarray:
+def survival_records(y: Any) -> np.ndarray:
     """Return events and times, and entries and strata if there are some, as a structured array."""
     if not hasattr(y, "columns"):
         return np.asarray(y)
@@ -370,7 +370,7 @@ def _as_records(y: Any) -> np.ndarray:
     return records
 
 
-def _survival_table(y: Any, entry: Any = None, strata: Any = None) -> Any:
+def survival_table(y: Any, entry: Any = None, strata: Any = None) -> Any:
     """Return the columns of a survival target: a structured array, or a data frame with labels.
 
     Entries and strata are matched with y by label if both have labels, else by position.
@@ -483,9 +483,9 @@ class SurvivalEstimator(KernelEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Harrell's concordance index on new samples; y as in ``fit``."""
-        matched = matched_by_label(self, X, _survival_table(y), sample_weight)
+        matched = matched_by_label(self, X, survival_table(y), sample_weight)
         X, truth, sample_weight = matched[:3]
-        truth, risk = _as_records(truth), np.asarray(self.predict(X))
+        truth, risk = survival_records(truth), np.asarray(self.predict(X))
         return concordance_index(truth["event"], truth["time"], risk, sample_weight=sample_weight)
 
     def __sklearn_tags__(self) -> Any:
@@ -584,7 +584,7 @@ class MKCox(SurvivalEstimator):
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, entry: Any = None, strata: Any = None
     ) -> Self:
-        return self._fit(X, _survival_table(y, entry, strata), sample_weight)
+        return self._fit(X, survival_table(y, entry, strata), sample_weight)
 
     fit.__doc__ = _SURVIVAL_FIT.format(what="Learn kernel weights and the risk.", groups="")
 
@@ -662,7 +662,7 @@ class MKCoxCV(SurvivalEstimator):
         entry: Any = None,
         strata: Any = None,
     ) -> Self:
-        return self._fit(X, _survival_table(y, entry, strata), sample_weight, groups)
+        return self._fit(X, survival_table(y, entry, strata), sample_weight, groups)
 
     fit.__doc__ = _SURVIVAL_FIT.format(
         what="Choose p and λ, then learn from all samples.", groups=_SURVIVAL_GROUPS
@@ -701,7 +701,8 @@ GLM_REGS = tuple(np.logspace(-3, 4, 8).tolist())
 GLM_LOSSES: dict[str, SmoothLossMaker] = {"poisson": _counts}
 
 
-def _loss_maker(loss: Any) -> SmoothLossMaker:
+def loss_maker(loss: Any) -> SmoothLossMaker:
+    """Return the function that makes φ of targets and sample weights."""
     return GLM_LOSSES[loss] if isinstance(loss, str) else loss
 
 
@@ -717,7 +718,7 @@ class GLMTask(SmoothTask):
         return targeted_rows(estimator, X, y, sample_weight, groups=groups)
 
     def function(self, samples: Samples) -> SmoothFunction:
-        function = _loss_maker(self.loss)(samples.targets, sample_weight=samples.weights)
+        function = loss_maker(self.loss)(samples.targets, sample_weight=samples.weights)
         if not isinstance(function, SmoothFunction) or function.n_outputs != 1:
             raise TypeError(
                 "loss(y, sample_weight=…) must return a SmoothFunction with one output per "
@@ -728,7 +729,7 @@ class GLMTask(SmoothTask):
     def held_out(self, parts: list[SplitOutputs], tests: list[Samples]) -> HeldOut:
         parts = [replace(part, outputs=part.outputs[..., 0]) for part in parts]
         link = self.function(tests[0]).link
-        return HeldOutMeans(parts, tests, _loss_maker(self.loss), link)
+        return HeldOutMeans(parts, tests, loss_maker(self.loss), link)
 
     def described(self, data: Any, evaluation: Any) -> dict[str, Any]:
         return {"link_": self.function(data.samples).link}
@@ -774,7 +775,7 @@ class GeneralizedRegressor(KernelRegressor):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """D² on new samples: the share of the loss of the best constant that is explained."""
         X, y, sample_weight = matched_by_label(self, X, y, sample_weight)[:3]
-        function = _loss_maker(self.loss)(np.asarray(y, float), sample_weight=sample_weight)
+        function = loss_maker(self.loss)(np.asarray(y, float), sample_weight=sample_weight)
         return explained_deviance(function, super().predict(X))
 
 

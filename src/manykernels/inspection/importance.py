@@ -25,18 +25,22 @@ from ..estimators.inputs import (
     rows_that_count,
 )
 from ..estimators.prediction import is_multilabel
+from ..estimators.smooth import survival_records, survival_table
 from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, warn_caller
 from ..utils.versions import aligned
 from .intervals import UNKNOWN, Intervals, Mean
 from .study import (
+    Judged,
     Study,
     ViewKernels,
     at_chosen_norm,
     checked_learner,
     checked_scoring,
+    is_survival,
     of_plain_sum,
     refuse_without_probabilities,
+    scorings_for,
     searches,
     splits_of,
     views_of,
@@ -299,10 +303,10 @@ class Models:
         self.study, self.fitted, self.views, self.verbose = study, fitted, views, verbose
         self.plain, self.learner = without_search(learner, fitted), at_chosen_norm(learner, fitted)
         self.done = 0
-        self.all = study.losses(self.learner, slice(None), fitted)
-        self.without: list[np.ndarray | None] = [None] * len(views)
-        self.alone: list[np.ndarray | None] = [None] * len(views)
-        self.plain_sum: np.ndarray | None = None
+        self.all = study.judge(self.learner, slice(None), fitted)
+        self.without: list[Judged | None] = [None] * len(views)
+        self.alone: list[Judged | None] = [None] * len(views)
+        self.plain_sum: Judged | None = None
         self.shares: list[np.ndarray] = []
         self._note("all views", self.all)
 
@@ -311,33 +315,34 @@ class Models:
         study, kernels = self.study, np.arange(self.study.stack.n_kernels)
         for j, view in enumerate(self.views):
             rest = np.setdiff1d(kernels, view.kernels)
-            self.without[j] = self._losses(f"without {view.name!r}", self.learner, rest)
+            self.without[j] = self._judged(f"without {view.name!r}", self.learner, rest)
         equal = of_plain_sum(self.learner, len(kernels))
-        self.plain_sum = self.all if equal is None else self._losses("plain sum", equal, kernels)
+        self.plain_sum = self.all if equal is None else self._judged("plain sum", equal, kernels)
         for j, view in enumerate(self.views):
             if len(view.exclusive):
-                self.alone[j] = self._losses(f"only {view.name!r}", self.learner, view.exclusive)
+                self.alone[j] = self._judged(f"only {view.name!r}", self.learner, view.exclusive)
         for k, shares in enumerate(resampled_shares(study, self.plain, self.views, resamples)):
             self.shares.append(shares)
             self._note(f"half-sample {k + 1}")
 
-    def _losses(self, title: str, learner: KernelEstimator, kernels: np.ndarray) -> np.ndarray:
+    def _judged(self, title: str, learner: KernelEstimator, kernels: np.ndarray) -> Judged:
         try:
-            losses = self.study.losses(learner, kernels)
+            model = self.study.judge(learner, kernels)
         except ValueError as error:
             raise ValueError(f"Model {title}: {error}") from error
-        self._note(title, losses)
-        return losses
+        self._note(title, model)
+        return model
 
-    def _note(self, title: str, losses: np.ndarray | None = None) -> None:
-        if losses is not None:
+    def _note(self, title: str, model: Judged | None = None) -> None:
+        if model is not None:
             self.done += 1
         if not self.verbose:
             return
-        scoring = self.study.scoring
-        score = (
-            "" if losses is None else f"  {scoring.name} {scoring.best - np.nanmean(losses):.4f}"
-        )
+        scoring, score = self.study.scoring, ""
+        if model is not None:
+            known = ~np.isnan(model.losses)
+            mean = np.average(model.losses[known], weights=self.study.weights[known])
+            score = f"  {scoring.name} {scoring.best - mean:.4f}"
         print(f"[view_importance] {title}{score}")
 
     def result(self, confidence: float) -> ViewImportance:
@@ -353,13 +358,16 @@ class Models:
             scoring.hit_or_miss,
             slack,
             study.groups,
+            study.y["event"] if scoring.of_pairs else None,
         )
 
-        def scored(losses: np.ndarray | None) -> Mean:
-            return UNKNOWN if losses is None else scoring.score(intervals.of(losses))
+        def scored(model: Judged | None) -> Mean:
+            return UNKNOWN if model is None else scoring.score(intervals.of(model.losses))
 
-        def worse(losses: np.ndarray | None) -> Mean:
-            return UNKNOWN if losses is None else intervals.of_difference(losses, self.all)
+        def worse(model: Judged | None) -> Mean:
+            if model is None:
+                return UNKNOWN
+            return intervals.of_difference(*study.paired(model, self.all))
 
         score, plain_sum, gain = scored(self.all), scored(self.plain_sum), worse(self.plain_sum)
         falls, alone = list(map(worse, self.without)), list(map(scored, self.alone))
@@ -424,7 +432,7 @@ def view_importance(
 
     Parameters
     ----------
-    estimator : MKFDA, MKRidge, MKSVC or another that learns a weight per kernel at a norm p
+    estimator : MKFDA, MKRidge, MKSVC, MKCox or another that learns a weight per kernel at a norm p
         Estimator with its kernels; it is cloned, not fitted. For an estimator with a search, such
         as MKFDACV, p is chosen once, with all views, and the other parameters are chosen again
         for every set of views.
@@ -440,8 +448,9 @@ def view_importance(
     scoring : str or callable, optional
         For classes "accuracy" (default) or "neg_log_loss", which is more sensitive if the
         estimator has probabilities; for numbers "r2" (default), "neg_mean_squared_error" or
-        "neg_mean_absolute_error". A function ``loss(y, predictions)`` must return an array with
-        one loss per sample; the score is minus its mean.
+        "neg_mean_absolute_error"; for MKGLM also "d2" (default), the share of its loss that is
+        explained; for survival times "concordance_index". A function ``loss(y, predictions)``
+        must return an array with one loss per sample; the score is minus its mean.
     cv : int, splitter or iterable of splits, optional
         Folds that are held out. By default, samples are left out in closed form if the estimator
         supports it (square loss), in the folds of a search, and else in five folds. Every sample
@@ -479,8 +488,11 @@ def view_importance(
     added in quadrature, for the random effect of a view of noise, and then ``√tol`` standard
     deviations, for the finite accuracy of two fits. Accuracy has Wilson's interval, and its
     differences that of Agresti and Min, with the same number of independent samples. R² takes the
-    variance of y as known. The intervals are for the score of these models on new samples. Their
-    coverage is measured in docs/benchmarks/importance.md.
+    variance of y as known, and D² the loss of the best constant. In intervals of the concordance
+    index, and of its differences, the influences of samples on the index take the place of losses
+    (the infinitesimal jackknife), and the number of events that of samples. The intervals are for
+    the score of these models on new samples. Their coverage is measured in
+    docs/benchmarks/importance.md.
 
     A share of the weights has Student's interval, clipped to [0, 1], with the standard deviation
     over half-samples. It is for the mean share in models of as many new samples.
@@ -543,10 +555,11 @@ def view_importance(
     """
     _check_numbers(n_resamples, confidence)
     learner = checked_learner(estimator)
-    score = checked_scoring(scoring, of_classes=is_classifier(estimator))
+    score = checked_scoring(scoring, scorings_for(estimator))
     refuse_without_probabilities(learner, score)
     if isinstance(groups, Mapping):
         raise TypeError("groups are labels of the samples; pass the kernels of views as views=...")
+    y = survival_table(y) if is_survival(estimator) and y is not None else y
     X, y, sample_weight, groups = matched_by_label(estimator, X, y, sample_weight, groups)
     data = read_training(estimator, X)
     y = _checked_targets(estimator, data.X, y)
@@ -572,6 +585,8 @@ def view_importance(
     study = replace(study, splits=splits, n_folds=n_folds)
     models = Models(study, learner, fitted, of_views, verbose)
     strata = study.y if is_classifier(estimator) else np.zeros(len(kept), int)
+    if is_survival(estimator):
+        strata = study.y["event"]
     try:
         models.learn(half_samples(strata, numbers, n_resamples, rng))
     except KeyboardInterrupt:
@@ -597,6 +612,10 @@ def _checked_targets(estimator: KernelEstimator, X: Any, y: ArrayLike) -> np.nda
     """Validate y: a target, or several numbers, per row of X."""
     if y is None:
         raise ValueError("view_importance requires y: it measures importance for predicting y.")
+    if is_survival(estimator):
+        y = survival_records(y)
+        check_consistent_length(X, y)
+        return y
     if is_multilabel(y):
         raise ValueError(
             "y has several labels per sample: compute the importance for one label at a time, "

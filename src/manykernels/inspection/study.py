@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +12,13 @@ from sklearn.base import clone, is_classifier, is_regressor
 from .. import estimators
 from ..estimators.base import KernelEstimator
 from ..estimators.gated import GateParameters
+from ..estimators.held_out import deviance_losses
 from ..estimators.inputs import groups_of
 from ..estimators.prediction import KernelClassifier, chosen_classes
+from ..estimators.smooth import GeneralizedRegressor, SurvivalEstimator, loss_maker
 from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.composition import OfView
+from ..metrics.survival import concordance_index, concordance_influences
 from ..solvers.base import DEFAULT_SOLVER, as_solver
 from ..utils.folds import positions_among, splits_of_rows, stratified_folds
 from ..utils.sklearn import groups_for
@@ -55,6 +58,14 @@ class Answers:
         return Answers(predictions, judged, log_losses)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """Held-out predictions of a model, and their losses, (n_rows,)."""
+
+    answers: Answers
+    losses: np.ndarray
+
+
 #: Function of y, predictions and sample weights that returns a loss per row, (n_rows,).
 Losses = Callable[[np.ndarray, Answers, np.ndarray], np.ndarray]
 
@@ -72,6 +83,9 @@ class Scoring:
     hit_or_miss : bool
         Whether every loss is 0 or 1.
     needs_probabilities : bool
+    of_pairs : bool
+        Whether the score is a share of pairs of samples, and the losses are linearised: they
+        depend on all samples that are held out.
     """
 
     name: str
@@ -79,6 +93,7 @@ class Scoring:
     best: float = 0.0
     hit_or_miss: bool = False
     needs_probabilities: bool = False
+    of_pairs: bool = False
 
     def of(self, y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
         """Return the loss of each row; NaN for rows that were not held out."""
@@ -123,7 +138,24 @@ def _unexplained(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.nda
     return np.mean(_errors(y, answers) ** 2 / variances, axis=1)
 
 
-#: Scores, with their names in scikit-learn.
+def discordance(y: np.ndarray, risk: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return linearised losses of survival models, whose mean is one minus Harrell's index.
+
+    The influences of the samples on the index take the place of losses.
+    """
+    event, time = y["event"], y["time"]
+    index = concordance_index(event, time, risk, sample_weight=weights)
+    influences = concordance_influences(event, time, risk, sample_weight=weights)
+    return 1.0 - index - influences * weights.sum() / weights
+
+
+def _discordance(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
+    losses, judged = np.full(len(y), np.nan), answers.judged
+    losses[judged] = discordance(y[judged], answers.predictions[judged], weights[judged])
+    return losses
+
+
+#: Scores, with their names in scikit-learn or in `manykernels.metrics`.
 OF_CLASSES = [
     Scoring("accuracy", _misses, 1.0, hit_or_miss=True),
     Scoring("neg_log_loss", _log_losses, needs_probabilities=True),
@@ -133,11 +165,31 @@ OF_NUMBERS = [
     Scoring("neg_mean_squared_error", _squared),
     Scoring("neg_mean_absolute_error", _absolute),
 ]
+OF_SURVIVAL = [Scoring("concordance_index", _discordance, 1.0, of_pairs=True)]
 
 
-def checked_scoring(scoring: str | Callable[..., Any] | None, *, of_classes: bool) -> Scoring:
-    """Return the score with this name, the default for None, or a score of a loss function."""
-    known = OF_CLASSES if of_classes else OF_NUMBERS
+def scorings_for(estimator: KernelEstimator) -> list[Scoring]:
+    """Return the scores of an estimator; the first is the default."""
+    if isinstance(estimator, SurvivalEstimator):
+        return OF_SURVIVAL
+    if isinstance(estimator, GeneralizedRegressor):
+        return [Scoring("d2", _unexplained_deviance(estimator), 1.0), *OF_NUMBERS]
+    return OF_CLASSES if is_classifier(estimator) else OF_NUMBERS
+
+
+def _unexplained_deviance(estimator: GeneralizedRegressor) -> Losses:
+    """Return losses by the loss of the estimator, relative to that of the best constant."""
+
+    def losses(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
+        values, judged, loss = np.full(len(y), np.nan), answers.judged, loss_maker(estimator.loss)
+        values[judged] = deviance_losses(loss, y, answers.predictions, weights, judged)
+        return values
+
+    return losses
+
+
+def checked_scoring(scoring: str | Callable[..., Any] | None, known: Sequence[Scoring]) -> Scoring:
+    """Return the score with this name, the first for None, or a score of a loss function."""
     if scoring is None:
         return known[0]
     if callable(scoring):
@@ -188,16 +240,22 @@ def checked_learner(estimator: KernelEstimator) -> Any:
         isinstance(estimator, KernelEstimator)
         # A gate weights kernels differently at every sample.
         and not isinstance(estimator, GateParameters)
-        and (is_classifier(estimator) or is_regressor(estimator))
+        and (is_classifier(estimator) or is_regressor(estimator) or is_survival(estimator))
         and {"p", "ps"} & estimator.get_params(deep=False).keys()
     )
     if not supported:
         got = f"the class {estimator.__name__}" if isinstance(estimator, type) else estimator
         raise ValueError(
-            "view_importance takes classifiers and regressors of this package that learn one "
-            f"weight per kernel at a norm p, such as MKFDA() or MKSVR(); got {got}."
+            "view_importance takes classifiers, regressors and survival models of this package "
+            "that learn one weight per kernel at a norm p, such as MKFDA() or MKSVR(); got "
+            f"{got}."
         )
     return clone(estimator).set_params(kernels="precomputed", verbose=False)
+
+
+def is_survival(estimator: object) -> bool:
+    """Return whether an estimator predicts risks of events."""
+    return isinstance(estimator, SurvivalEstimator)
 
 
 def searches(learner: KernelEstimator) -> bool:
@@ -495,10 +553,10 @@ class Study:
         groups = groups_for(learner, self.given) if searches(learner) else {}
         return clone(learner).fit(self.stack.select(kernels), self.y, counts, **groups)
 
-    def losses(
+    def judge(
         self, learner: KernelEstimator, kernels: Any, fitted: KernelEstimator | None = None
-    ) -> np.ndarray:
-        """Return the held-out loss of each row, of models with some of the kernels.
+    ) -> Judged:
+        """Return held-out predictions and losses of each row, of models with some of the kernels.
 
         `fitted` is the model of all rows, if available. A search uses all rows; folds are then
         held out with the chosen parameters.
@@ -508,7 +566,19 @@ class Study:
             answers = self._answers(learner, kernels, fitted)
         else:
             answers = self._of(rows)._answers(learner, kernels, None).spread(rows, len(self.y))
-        return self.scoring.of(self.y, answers, self.weights)
+        return Judged(answers, self.scoring.of(self.y, answers, self.weights))
+
+    def paired(self, first: Judged, second: Judged) -> tuple[np.ndarray, np.ndarray]:
+        """Return losses of two models that can be compared row by row."""
+        if not self.scoring.of_pairs:
+            return first.losses, second.losses
+        # Pairs of samples that both models judge.
+        both = first.answers.judged & second.answers.judged
+        losses = [
+            self.scoring.of(self.y, replace(model.answers, judged=both), self.weights)
+            for model in (first, second)
+        ]
+        return losses[0], losses[1]
 
     def _rows_with(self, kernels: Any) -> np.ndarray:
         """Return rows that have at least one of the kernels."""
@@ -544,7 +614,9 @@ class Study:
     def _held_out(self, learner: KernelEstimator, stack: KernelStack, splits: Splits) -> Answers:
         """Return held-out predictions of the folds."""
         y, counts = self.y, self.counts
-        predictions, judged = np.zeros_like(y), np.zeros(len(y), bool)
+        predictions, judged = np.zeros(y.shape), np.zeros(len(y), bool)
+        if is_classifier(learner):
+            predictions = np.zeros_like(y)
         log_losses = np.full(len(y), np.nan) if self.scoring.needs_probabilities else None
         for train, test in splits:
             weights = None if counts is None else counts[train]
@@ -591,9 +663,10 @@ def splits_of(
     if cv is None and leaves_out_honestly(fitted):
         return None
     classes = y[kept] if is_classifier(fitted) else None
+    strata = y["event"][kept] if is_survival(fitted) else classes
     splits, tested = [], np.zeros(len(kept), int)
     if cv is None or (isinstance(cv, int) and not isinstance(cv, bool)):
-        parts = _folds(DEFAULT_FOLDS if cv is None else cv, classes, groups, random_state)
+        parts = _folds(DEFAULT_FOLDS if cv is None else cv, strata, groups, random_state)
     else:
         splits_of_all = splits_of_rows(cv, y, given, classifier=classes is not None)
         parts = [
@@ -614,15 +687,15 @@ def splits_of(
 
 
 def _folds(
-    n_folds: int, classes: np.ndarray | None, groups: np.ndarray, random_state: int
+    n_folds: int, strata: np.ndarray | None, groups: np.ndarray, random_state: int
 ) -> list[Any]:
     """Return training and test rows of shuffled, stratified folds."""
     if n_folds < 2:
         raise ValueError(f"cv={n_folds}: there must be at least 2 folds.")
     rows = np.arange(len(groups))
     labels = np.zeros(len(groups), int)
-    if classes is not None:
-        labels = np.unique(classes, return_inverse=True)[1]
+    if strata is not None:
+        labels = np.unique(strata, return_inverse=True)[1]
     folds = stratified_folds(labels, groups, n_folds, seed=random_state)
     if len(folds) < 2:
         raise ValueError(

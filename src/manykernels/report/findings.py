@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import is_classifier, is_outlier_detector
 
-from ..display import ValidationDisplay
+from ..display import SurvivalCalibrationDisplay, SurvivalDisplay, ValidationDisplay
 from ..estimators.base import KernelEstimator
+from ..estimators.held_out import KnownRisks, deviance_losses
 from ..estimators.inputs import (
     MatrixSource,
     checked_groups,
@@ -23,13 +24,21 @@ from ..estimators.inputs import (
     rows_that_count,
 )
 from ..estimators.regional import SourceWithShares
+from ..estimators.smooth import (
+    GeneralizedRegressor,
+    loss_maker,
+    survival_records,
+    survival_table,
+)
 from ..inspection.intervals import Intervals, Mean
-from ..inspection.study import LeftOutAnswers, left_out_answers
+from ..inspection.study import LeftOutAnswers, discordance, is_survival, left_out_answers
 from ..kernels import KernelStack
 from ..kernels.completion import views_of_kernels
 from ..kernels.views import row_keys
 from ..metrics.classwise import effective_number, in_use
+from ..metrics.survival import partial_likelihood_scorer
 from ..scale.blocks import comes_in_blocks
+from ..survival.curves import survival_probabilities
 from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, safe_indexing
 from ..utils.versions import shortened
@@ -115,10 +124,13 @@ class Samples:
                 "report needs X in memory: pass a sample of the rows, or call report(estimator)."
             )
         original = X
+        y = survival_table(y) if is_survival(estimator) and y is not None else y
         X, y, sample_weight, groups = matched_by_label(estimator, X, y, sample_weight, groups)
         data = training_source(estimator).read(estimator, X)
         n_rows = int(num_samples(data))
         targets = None if y is None else _dense(y)
+        if targets is not None and is_survival(estimator):
+            targets = survival_records(y)
         if targets is not None and len(targets) != n_rows:
             raise ValueError(
                 f"X has {n_rows} rows, but y has {len(targets)}: pass a target for every row."
@@ -535,12 +547,15 @@ class Answers:
     groups: np.ndarray
     n_folds: int | None = None
 
-    def mean(self, losses: np.ndarray, hit_or_miss: bool = False) -> Mean:
+    def mean(
+        self, losses: np.ndarray, hit_or_miss: bool = False, events: np.ndarray | None = None
+    ) -> Mean:
         """Return the mean of the losses of samples, with its interval."""
         # Fraction of the samples that each model was trained on; infinite for new samples.
         share = np.inf if self.n_folds is None else 1.0 - 1.0 / self.n_folds
-        intervals = Intervals(self.weights, CONFIDENCE, share, hit_or_miss, groups=self.groups)
-        return intervals.of(losses)
+        return Intervals(
+            self.weights, CONFIDENCE, share, hit_or_miss, groups=self.groups, events=events
+        ).of(losses)
 
 
 # -- predictions -----------------------------------------------------------------------------
@@ -578,7 +593,7 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
     if hasattr(estimator, "estimators_"):
         n_splits = estimator.estimators_[0].n_splits_
     n_folds = n_splits if n_splits > 1 else len(np.unique(groups))
-    how = counted(int(known.sum()), "training sample")
+    how = counted(int(known.sum()), "training sample") + _with_events(y[known])
     if n_splits > 1:
         how += f", held out in {n_splits} folds, the parameters of each chosen by the others"
     else:
@@ -602,7 +617,7 @@ def _about_new(estimator: KernelEstimator, samples: Samples) -> Answers:
     probabilities = None
     if is_classifier(estimator) and hasattr(estimator, "predict_proba"):
         probabilities = estimator.predict_proba(X)
-    how = counted(len(rows), "new sample")
+    how = counted(len(rows), "new sample") + _with_events(samples.y[rows])
     weights, groups = samples.weights[rows], samples.groups[rows]
     if samples.labels is not None:
         how += f" of {counted(len(np.unique(groups)), 'group')}"
@@ -610,6 +625,11 @@ def _about_new(estimator: KernelEstimator, samples: Samples) -> Answers:
         how += f"; {counted(seen, 'row')} of X equal to training samples left out"
     how += _WEIGHTED if samples.weighted else ""
     return Answers(samples.y[rows], estimator.predict(X), probabilities, how, weights, groups)
+
+
+def _with_events(y: np.ndarray) -> str:
+    """Return the number of events of survival targets as text; empty for other targets."""
+    return f" with {counted(int(y['event'].sum()), 'event')}" if y.dtype.names else ""
 
 
 def _left_out(estimator: KernelEstimator) -> LeftOutAnswers | None:
@@ -638,11 +658,14 @@ def judgement(estimator: KernelEstimator, samples: Samples) -> dict[str, Any] | 
     if not len(answers.y):
         return "Predictions are not scored: no sample has a held-out prediction."
     common = {"how": answers.how, "n_samples": len(answers.y), "confidence": CONFIDENCE}
+    if is_survival(estimator):
+        survival = _of_survival(estimator, answers)
+        return survival if isinstance(survival, str) else {**common, **survival}
     if hasattr(estimator, "estimators_"):
         return {**common, **_of_labels(answers)}
     if is_classifier(estimator):
         return {**common, **_of_classes(estimator.classes_, answers)}
-    return {**common, **_of_numbers(answers)}
+    return {**common, **_of_numbers(estimator, answers)}
 
 
 def _score(name: str, mean: Mean) -> dict[str, Any]:
@@ -757,7 +780,7 @@ def _of_labels(answers: Answers) -> dict[str, Any]:
     return {"labels": rows, "scores": [{"name": "mean accuracy of the labels", "value": mean}]}
 
 
-def _of_numbers(answers: Answers) -> dict[str, Any]:
+def _of_numbers(estimator: KernelEstimator, answers: Answers) -> dict[str, Any]:
     y = answers.y.reshape(len(answers.y), -1).astype(float)
     predicted = answers.predictions.reshape(y.shape)
     mean = partial(np.average, weights=answers.weights)
@@ -772,6 +795,8 @@ def _of_numbers(answers: Answers) -> dict[str, Any]:
         if variance > 0.0:
             # As in view_importance, R² takes the variance of y as given.
             scores.insert(0, _score("R²", answers.mean(errors**2 / variance).times(-1.0, 1.0)))
+        if isinstance(estimator, GeneralizedRegressor):
+            scores = [*_explained(estimator, answers), *scores]
         step = -(-len(y) // _MOST_POINTS)
         points = np.column_stack([y[::step, k], predicted[::step, k]])
         targets.append(
@@ -787,14 +812,90 @@ def _of_numbers(answers: Answers) -> dict[str, Any]:
     return {
         "targets": targets,
         "scores": targets[0]["scores"] if len(targets) == 1 else _means_of(targets),
-        "baseline": {"name": "always the mean", "value": 0.0},
+        "baseline": {
+            "name": "the best constant"
+            if isinstance(estimator, GeneralizedRegressor)
+            else "always the mean",
+            "value": 0.0,
+        },
     }
+
+
+def _explained(estimator: GeneralizedRegressor, answers: Answers) -> list[dict[str, Any]]:
+    """Return D², the explained share of the loss, with its interval; empty if undefined."""
+    y, every = np.asarray(answers.y, dtype=float), np.ones(len(answers.y), bool)
+    loss = loss_maker(estimator.loss)
+    try:
+        losses = deviance_losses(loss, y, answers.predictions, answers.weights, every)
+    except ValueError:
+        return []
+    return [_score("D²", answers.mean(losses).times(-1.0, 1.0))]
 
 
 def _means_of(targets: list[dict[str, Any]]) -> list[dict[str, Any]]:
     scores = (score for target in targets for score in target["scores"])
     values = [score["value"] for score in scores if score["name"] == "R²"]
     return [{"name": "mean R² of the targets", "value": float(np.mean(values))}] if values else []
+
+
+# Number of groups of samples by their risk, and the largest number of groups by their
+# probability of survival.
+_RISK_GROUPS, _MOST_SURVIVAL_GROUPS = 3, 5
+
+
+def _of_survival(estimator: KernelEstimator, answers: Answers) -> dict[str, Any] | str:
+    y, risk, weights = answers.y, answers.predictions, answers.weights
+    try:
+        losses = discordance(y, risk, weights)
+    except ValueError as error:
+        return f"Predictions are not scored. {error}"
+    index = answers.mean(losses, events=y["event"]).times(-1.0, 1.0)
+    explained = partial_likelihood_scorer(KnownRisks(risk), None, y, weights)
+    contents: dict[str, Any] = {
+        "n_events": int(y["event"].sum()),
+        "scores": [
+            _score("concordance index", index),
+            {"name": "share of the partial deviance explained", "value": explained},
+        ],
+        "baseline": {"name": "equal risks of all samples", "value": 0.5},
+    }
+    options: dict[str, Any] = {"confidence": CONFIDENCE, "sample_weight": weights}
+    if len(np.unique(risk)) >= _RISK_GROUPS:
+        try:
+            display = SurvivalDisplay.of_predictions(y, risk, n_groups=_RISK_GROUPS, **options)
+            contents["curves"] = display.data()
+        except ValueError:  # too many equal risks
+            pass
+    contents["survival"] = _survival_calibration(estimator, answers, options)
+    return contents
+
+
+def _survival_calibration(
+    estimator: Any, answers: Answers, options: dict[str, Any]
+) -> dict[str, Any] | str:
+    """Return predicted and observed survival up to the median event time, or why there is none."""
+    y, risk = answers.y, answers.predictions
+    hazard = estimator.baseline_hazard_
+    if isinstance(hazard, dict):
+        return (
+            "The calibration is not shown: every stratum has a baseline hazard of its own, and a "
+            "report does not know the strata of samples."
+        )
+    times = y["time"][y["event"] & (y["time"] <= hazard.end)]
+    n_groups = min(_MOST_SURVIVAL_GROUPS, len(y) // _PER_BIN)
+    few = "The calibration is not shown: there are too few samples, events or different risks."
+    if n_groups < _FEWEST_BINS or not len(times):
+        return few
+    # Three digits are enough for a time that is not special.
+    horizon = min(float(f"{np.median(times):.3g}"), hazard.end, float(y["time"].max()))
+    survival = survival_probabilities(np.array([hazard(horizon)]), risk)[:, 0]
+    try:
+        display = SurvivalCalibrationDisplay.of_predictions(
+            y, survival, horizon, n_groups=n_groups, **options
+        )
+    except ValueError:
+        return few
+    return {"groups": display.data(), "held_out": answers.n_folds is not None}
 
 
 def _of_novelties(estimator: KernelEstimator, samples: Samples) -> dict[str, Any] | str:

@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.base import KernelEstimator
 from ..estimators.inputs import matched_by_label
 from ..inspection import ViewImportance, view_importance
-from ..inspection.study import checked_learner, searches
+from ..inspection.study import checked_learner, is_survival, searches
 from ..kernels import KernelStack, Views
 from ..kernels.tables import is_frame
 from ..utils.folds import about_groups
@@ -62,6 +62,8 @@ _MOST_ROWS = 1000
 _MOST_KERNELS = 40
 # A class with fewer samples than the default number of folds cannot be in all folds.
 _FEW_OF_CLASS = 5
+# With fewer events hardly anything can be learnt: a rule of thumb says ten for every parameter.
+_FEW_EVENTS = 10
 # Cosine from which a kernel counts as redundant.
 _ALIKE = 0.99
 # Largest number of classes or columns that a check lists.
@@ -138,6 +140,20 @@ def data_checks(estimator: KernelEstimator, samples: Samples | None) -> dict[str
         )
     elif samples.y is not None and samples.y.dtype.kind in "iuf" and samples.y.ndim == 1:
         contents["y"] = np.quantile(samples.y, [0.0, 0.25, 0.5, 0.75, 1.0])
+    elif samples.y is not None and is_survival(estimator):
+        n_events = int(samples.y["event"].sum())
+        contents["survival"] = {
+            "n_events": n_events,
+            "times": np.quantile(samples.y["time"], [0.0, 0.5, 1.0]),
+        }
+        checks.append(
+            {
+                "name": "Events",
+                "good": n_events >= _FEW_EVENTS,
+                "found": f"{n_events} of {counted(len(samples), 'sample')} have an event, the "
+                "others are censored",
+            }
+        )
     return {**contents, "checks": checks}
 
 
@@ -365,6 +381,8 @@ def _check(
 def _kind(estimator: KernelEstimator) -> str:
     if is_outlier_detector(estimator):
         return "novelty detection"
+    if is_survival(estimator):
+        return "survival analysis"
     return "classification" if is_classifier(estimator) else "regression"
 
 
@@ -488,7 +506,7 @@ def _needed_views(importance: dict[str, Any]) -> dict[str, str]:
         first = needed[0]
         answer = _named([row["view"] for row in needed])
         detail = (
-            f"Without {listed([first['view']])}, {importance['scoring']} falls by "
+            f"Without {listed([first['view']])}, {_spaced(importance)} falls by "
             f"{first['fall']:.3f}{_between(first['fall_low'], first['fall_high'])}."
         )
     else:
@@ -502,6 +520,11 @@ def _needed_views(importance: dict[str, Any]) -> dict[str, str]:
     if best is not None and not best["needed"]:
         detail += f" The best single view is {listed([best['view']])}, with {best['alone']:.3f}."
     return {"answer": answer, "detail": detail}
+
+
+def _spaced(importance: dict[str, Any]) -> str:
+    """Return the name of the score as words."""
+    return str(importance["scoring"]).replace("_", " ")
 
 
 def _named(names: list[str]) -> str:
@@ -530,7 +553,7 @@ def _how_good(estimator: KernelEstimator, sections: dict[str, Any]) -> dict[str,
         interval = _between(*importance["score_interval"])
         return {
             "question": question,
-            "answer": _capital(f"{importance['scoring']} {importance['score']:.3f}{interval}"),
+            "answer": _capital(f"{_spaced(importance)} {importance['score']:.3f}{interval}"),
             "detail": f"Of refitted models: {importance['method']}.",
             "good": None,
         }

@@ -190,7 +190,9 @@ def splits_of_rows(
     """Return the training and test rows of a splitter, or of an iterable of splits.
 
     `groups` are labels of the groups of rows, which no split may divide; None if there are none.
+    Splitters see the events of survival targets.
     """
+    y = y["event"] if y.dtype.names else y
     splitter, X = check_cv(cv, y, classifier=classifier), np.zeros((len(y), 1))
     name = f"cv={type(splitter).__name__}(...)" if hasattr(cv, "split") else "cv"
     try:
@@ -356,13 +358,20 @@ _SHARES = (
 )
 _CORRELATIONS = ("matthews_corrcoef", "cohen_kappa", "adjusted_rand")
 _AT_MOST_ONE = ("r2", "explained_variance", "d2_", "adjusted_mutual_info")
+# Ranges of scorers of survival models.
+_OF_SURVIVAL = {
+    "concordance_index_scorer": (0.0, 1.0),
+    "concordance_index_ipcw_scorer": (0.0, 1.0),
+    "neg_integrated_brier_score_scorer": (-np.inf, 0.0),
+    "partial_likelihood_scorer": (-np.inf, 1.0),
+}
 
 
 def range_of(scorer: Any) -> tuple[float, float]:
     """Return the range of a scorer; infinite where it is unknown."""
     name = str(getattr(getattr(scorer, "_score_func", None), "__name__", ""))
     if not name:
-        return -np.inf, np.inf
+        return _OF_SURVIVAL.get(getattr(scorer, "__name__", ""), (-np.inf, np.inf))
     if getattr(scorer, "_sign", 1) < 0:  # a loss, which is zero at best
         return -np.inf, 0.0
     if name.removesuffix("_score") in _SHARES:
