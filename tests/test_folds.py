@@ -8,8 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels import KernelStack, rbf_grid
 from manykernels.utils.folds import (
+    about_groups,
     effective_size,
     equal_kernel_rows,
+    group_numbers,
     groups_to_keep,
     numbered,
     standard_error,
@@ -24,6 +26,25 @@ def rng():
 
 def test_groups_are_numbered_in_the_order_of_their_first_rows():
     assert_array_equal(numbered(["b", "a", "b", "c"]), [0, 1, 0, 2])
+
+
+@pytest.mark.parametrize(
+    "labels", [["b", "a", "b"], [2.5, -1.0, 2.5], [7, "a", 7], [("b", 1), "a", ("b", 1)]]
+)
+def test_given_groups_are_numbered_in_the_order_of_their_labels(labels):
+    array = np.empty(3, object)
+    array[:] = labels
+    first = group_numbers(array)
+    assert first[0] == first[2] != first[1]
+    assert_array_equal(group_numbers(array[[1, 0, 2]]), first[[1, 0, 2]])
+    assert_array_equal(group_numbers(np.array(["c", "a", "b"])), [0, 1, 2])  # each row its own
+
+
+def test_what_is_kept_together_is_told():
+    assert about_groups(np.arange(4), given=True) == about_groups(np.arange(4)) == ""
+    assert about_groups(np.array([0, 0, 1])) == "1 of 3 rows repeats others and was kept together"
+    told = about_groups(np.array([0, 0, 1]), given=True)
+    assert told == "3 rows of 2 groups were kept together"
 
 
 @pytest.mark.parametrize(
@@ -108,6 +129,15 @@ def test_folds_of_single_rows_are_even_in_size_and_classes(rng, n_rows):
     assert np.ptp(list(map(len, folds))) <= 1
     counts = np.array([np.bincount(labels[fold], minlength=3) for fold in folds])
     assert np.ptp(counts, axis=0).max() <= 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rare_rows_of_mixed_groups_are_divided_too(seed):
+    """Two groups have the rows of the second class; most rows of every group are of the first."""
+    groups = np.repeat(np.arange(4), 12)
+    labels = np.where((groups < 2) & (np.arange(48) % 12 < 2), 1, 0)
+    folds = stratified_folds(labels, groups, 2, seed=seed)
+    assert [np.bincount(labels[fold]).tolist() for fold in folds] == [[22, 2], [22, 2]]
 
 
 def test_folds_are_shuffled_and_the_same_every_time():

@@ -15,7 +15,7 @@ import manykernels as mk
 from manykernels.cli import main
 from manykernels.cli.commands import without_formulas
 from manykernels.kernels import RBF
-from tests.cli.conftest import BOTH, QUICK, N, frames
+from tests.cli.conftest import BOTH, QUICK, N, frames, patients
 from tests.problems import slow
 
 
@@ -329,6 +329,65 @@ def test_the_target_is_no_feature(folder, run):
     code, _, err = run("fit", "--view", "b=b.csv:age,label", *BOTH[4:], "--output", "n.skops")
     assert code == 2
     assert "has the target 'label' among its columns" in err
+
+
+GROUPS = ("--groups", "patients.csv:patient")
+
+
+def test_groups_are_kept_together(folder, run):
+    code, out, err = run("fit", *BOTH, *GROUPS, "--output", "m.skops", "--predictions", "left.csv")
+    assert (code, err) == (0, "")
+    assert "20 groups by 'patient'" in out
+    assert "40 rows of 20 groups were kept together" in out
+    a, b, label = frames()
+    groups = patients(a.index[:N]).loc[a.index[:N]]
+    same = mk.MKFDACV(ps=[2], regs=[1]).fit({"a": a[:N], "b": b[:N]}, label[:N], groups=groups)
+    found = mk.load("m.skops")
+    assert_array_equal(found.test_fold_, same.test_fold_)
+    assert_array_equal(found.groups_, same.groups_)
+    score = f"accuracy {same.left_out_score_:.3f} "
+    assert score in out
+    table = pd.read_csv("left.csv")
+    assert np.mean(table["target"] == table["prediction"]) == pytest.approx(same.left_out_score_)
+
+
+def test_the_groups_are_no_feature(folder, run):
+    a, _b, label = frames()
+    # Labels that look like numbers are texts.
+    groups = patients(a.index[:N])
+    a.assign(label=label, patient=groups)[:N].to_csv("a.csv")
+    code, out, _ = run("fit", *BOTH, "--groups", "patient", "--output", "m.skops")
+    assert code == 0
+    assert "40 rows of 20 groups" in out
+    model = mk.load("m.skops")
+    assert list(model.X_fit_["a"].columns) == ["x", "y"]
+    options = ("--view", "a=a.csv:x,patient", *BOTH[2:], "--groups", "patient")
+    code, _, err = run("fit", *options, "--output", "n.skops")
+    assert code == 2
+    assert "View 'a' has the groups 'patient' among its columns: remove it" in err
+
+
+def test_groups_in_a_specification(folder, run):
+    text = (folder / "model.toml").read_text()
+    (folder / "model.toml").write_text(f'groups = "patients.csv:patient"\n{text}')
+    code, out, _ = run("fit", "--spec", "model.toml", "--output", "m.skops")
+    assert code == 0
+    assert "20 groups by 'patient'" in out
+
+
+def test_bad_groups(folder, run):
+    table = pd.read_csv("patients.csv", dtype=str).set_index("id")
+    for option, change, message in (
+        ("doctor", table, "No file has a column 'doctor' of groups"),
+        ("patients.csv:patient", table[:-3], "3 of 40 samples have no value of 'patient', their"),
+        ("patients.csv:patient", table.assign(patient="p"), "All rows are of one group, 'p'"),
+        ("label", table, "groups and target are the same column, 'label'"),
+        ("", table, "groups must be the name of a column, or file:column"),
+    ):
+        change.to_csv("patients.csv")
+        code, _, err = run("fit", *BOTH, "--groups", option, "--output", "m.skops")
+        assert code in (1, 2)
+        assert message in err
 
 
 def test_the_target_among_numbers(folder, run):

@@ -52,6 +52,15 @@ def test_compare(folder, run):
     }
 
 
+@pytest.mark.parametrize("command", ["importance", "compare"])
+def test_groups(folder, run, command):
+    few = ("--resamples", "0") if command == "importance" else ("--methods", "fisher")
+    code, out, _ = run(command, *BOTH, *few, "--groups", "patients.csv:patient")
+    assert code == 0
+    assert "20 groups by 'patient'" in out
+    assert "40 rows of 20 groups were kept together" in out
+
+
 def test_compare_leaves_out_single_views_with_gaps(folder, run):
     options = ("--view", "a=a.csv", "--view", "b=gaps.csv", *BOTH[4:], "--missing", "mean")
     code, out, err = run("compare", *options, "--folds", "2", "--methods", "sum,single")

@@ -36,7 +36,7 @@ def test_every_fitted_attribute_is_documented(entry):
 
 
 # Attributes that depend on what is passed to ``fit``.
-SOMETIMES = {"feature_names_in_", "estimators_", "union_", "X_fit_", "support_vectors_"}
+SOMETIMES = {"feature_names_in_", "estimators_", "union_", "X_fit_", "support_vectors_", "groups_"}
 # With an approximation.
 SOMETIMES |= {"approximation_errors_", "landmarks_", "coef_", "left_out_rows_"}
 # Of machines that are classifiers.
@@ -52,7 +52,10 @@ def test_no_attribute_is_documented_that_is_not_there(entry):
 
 @every_estimator
 def test_what_fit_takes_is_documented(entry):
-    assert {"X", "y", "sample_weight"} <= documented(entry.kind.fit.__doc__)
+    taken = set(inspect.signature(entry.kind.fit).parameters) - {"self"}
+    assert {"X", "y", "sample_weight"} <= taken
+    assert documented(entry.kind.fit.__doc__) & {*taken, "groups"} == taken
+    assert ("groups_" in documented(entry.kind.__doc__)) is ("groups" in taken)
 
 
 def test_own_entries_come_first_and_count():

@@ -74,6 +74,13 @@ def test_named_views(views, message):
         importance(views=views)
 
 
+def test_groups():
+    with pytest.raises(TypeError, match="pass the kernels of views as views="):
+        importance(groups={"a": ["strong"]})
+    with pytest.raises(ValueError, match="groups has 3 labels"):
+        importance(groups=[0, 1, 2])
+
+
 def test_single_views():
     with pytest.raises(ValueError, match="View 'strong' cannot be left out: it is the only one"):
         importance(X={"strong": VIEWS["strong"]})

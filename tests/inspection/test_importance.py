@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -156,6 +157,39 @@ def test_neither_of_two_equal_views_is_needed_but_one_of_them_is(classes):
     pairs = {"pair": ["strong", "copy"], "noise": "noise"}
     pair = view_importance(FDA, views, y, views=pairs, scoring="neg_log_loss", n_resamples=0)
     assert pair.fall_interval[0, 0] > 0.1
+
+
+def test_groups_of_samples_are_one_sample(classes):
+    """Repeats of a group are neither held out alone nor divided by half-samples."""
+    views, y = classes
+    groups = np.repeat(np.arange(len(y)), 3)
+    jitter = np.random.default_rng(0)
+    tables = {
+        name: np.repeat(view, 3, axis=0)
+        + 1e-9 * jitter.standard_normal((3 * len(y), view.shape[1]))
+        for name, view in views.items()
+    }
+    once = view_importance(FDA, views, y, n_resamples=4)
+    # λ is compared with sums over samples, of which there are three times as many.
+    three = clone(FDA).set_params(reg=3 * FDA.reg)
+    found = view_importance(three, tables, np.repeat(y, 3), groups=groups, n_resamples=4)
+    for name in ("score", "score_interval", "fall", "fall_interval", "alone", "resampled_weights"):
+        np.testing.assert_allclose(getattr(found, name), getattr(once, name), atol=1e-6)
+    alone = view_importance(three, tables, np.repeat(y, 3), n_resamples=0, cv=5)
+    assert np.ptp(alone.score_interval) < 0.8 * np.ptp(found.score_interval)
+
+
+def test_half_samples_of_a_class_of_two_groups(classes):
+    """Half-samples may have one group of a class, since they are not judged."""
+    views, y = classes
+    y = y.astype(object)
+    first = np.flatnonzero(y == y[0])
+    y[first[:6]] = "rare"
+    groups = np.arange(len(y))
+    groups[first[:3]], groups[first[3:6]] = groups[first[0]], groups[first[3]]
+    y = y.astype(str)
+    found = view_importance(FDA, views, y, groups=groups, n_resamples=4)
+    assert np.isfinite(found.weight_interval).all()
 
 
 def test_weights_count_samples(classes):

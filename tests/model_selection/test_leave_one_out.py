@@ -17,10 +17,10 @@ from tests.problems import labels_for, random_gram_matrices
 
 
 def refit_without(gram, targets, reg, weight, i):
-    """Output at i of weighted ridge regression with an intercept on all other samples."""
-    keep = np.arange(len(gram)) != i
+    """Outputs at i of weighted ridge regression with an intercept on all other samples."""
+    keep = ~np.isin(np.arange(len(gram)), i)
     W = np.diag(weight[keep])
-    K, k, H = gram[np.ix_(keep, keep)], gram[i, keep], targets[keep]
+    K, k, H = gram[np.ix_(keep, keep)], gram[i][..., keep], targets[keep]
     n = len(K)
     ones = np.ones((n, 1))
     system = np.block([[K + reg * np.linalg.inv(W), ones], [ones.T, np.zeros((1, 1))]])
@@ -46,6 +46,42 @@ def test_closed_form_is_brute_force(seed, n_columns, weighted, reg):
     ours = left_out_outputs(centred, targets, np.array([reg]), weight)[0]
     brute = np.array([refit_without(gram, targets, reg, weight, i) for i in range(14)])
     np.testing.assert_allclose(ours, brute, rtol=1e-6, atol=1e-7)
+
+
+@given(seed=st.integers(0, 10**6), weighted=st.booleans(), reg=st.sampled_from([1e-2, 1.0, 30.0]))
+@settings(max_examples=25, deadline=None)
+def test_groups_are_left_out_together(seed, weighted, reg):
+    rng = np.random.default_rng(seed)
+    gram, groups = random_gram_matrices(1, 14, seed)[0], rng.integers(0, 5, 14)
+    weight = rng.uniform(0.3, 3.0, 14) if weighted else np.ones(14)
+    targets = rng.standard_normal((14, 2))
+    targets -= np.average(targets, axis=0, weights=weight)
+    means = weight @ gram / weight.sum()
+    centred = gram - means - means[:, None] + means @ weight / weight.sum()
+    ours = left_out_outputs(centred, targets, np.array([reg]), weight, groups)[0]
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        brute = refit_without(gram, targets, reg, weight, rows)
+        np.testing.assert_allclose(ours[rows], brute, rtol=1e-6, atol=1e-7)
+
+
+def test_noise_of_groups_is_not_learnt():
+    rng = np.random.default_rng(0)
+    groups = np.repeat([f"p{k}" for k in range(40)], 5)
+    X = np.repeat(rng.standard_normal((40, 3)), 5, axis=0) + 1e-3 * rng.standard_normal((200, 3))
+    y = np.repeat(np.arange(40) % 2, 5)
+    stack = rbf_grid([1.0]).fit(X)(X)
+    assert leave_one_out(stack, y, [1e-2]).accuracy[0] > 0.97
+    result = leave_one_out(stack, y, [1e-2], groups=groups)
+    assert abs(result.accuracy[0] - 0.5) < 0.2
+    assert result.brier[0] > 0.2
+    single = leave_one_out(stack, y, [1e-2], groups=np.arange(200)[::-1])
+    plain = leave_one_out(stack, y, [1e-2])
+    np.testing.assert_allclose(single.decisions, plain.decisions, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="All rows are of one group, 'a'"):
+        leave_one_out(stack, y, [1e-2], groups=["a"] * 200)
+    with pytest.raises(ValueError, match="Class 0 has rows of one group only"):
+        leave_one_out(stack, y, [1e-2], groups=y)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -221,7 +221,11 @@ def estimator(*groups: type) -> Callable[[type[Class]], type[Class]]:
         docs = (source.__doc__ for source in (*groups, *bases[1:]))
         # Parameters of a group that the class declares as class variables are not its parameters.
         offered = {each.name for group in groups if is_dataclass(group) for each in fields(group)}
-        cls.__doc__ = inherited(cls.__doc__, docs, order, offered - set(parameters))
+        absent = offered - set(parameters)
+        fit = getattr(cls, "fit", None)
+        if fit is not None and "groups" not in inspect.signature(fit).parameters:
+            absent.add("groups_")
+        cls.__doc__ = inherited(cls.__doc__, docs, order, absent)
         given = inspect.signature(cls.__init__)
         listed = [given.parameters[name] for name in ("self", *parameters)]
         signature = given.replace(parameters=listed)
@@ -337,6 +341,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         Columns of X, or the number of views.
     feature_names_in_ : ndarray of str
         Their names, if X was a dataframe, or the names of the views.
+    groups_ : ndarray of int, (n_samples,)
+        Numbers of the groups of the rows, if `groups` were passed to ``fit``. Like `dual_coef_` it
+        has no entries for rows of weight zero; with an approximation, those of `left_out_rows_`.
     """
 
     kernels: Any = field(default=None, kw_only=False)

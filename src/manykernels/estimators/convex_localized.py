@@ -334,7 +334,7 @@ class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
         C to try; by default 0.01, 0.1, 1, 10 and 100, which suit normalised kernels.
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
-        parts. Rows that repeat others stay together, and a class of a single sample is in no test
+        parts. Groups and repeated rows stay together, and a class of a single sample is in no test
         part. A pair is a validation set.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.

@@ -395,7 +395,7 @@ class MKFDACV(KernelDiscriminant):
         λ to try; by default eight from 1e-4 to 1e3.
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
-        parts. Rows that repeat others stay together, and a class of a single sample is in no test
+        parts. Groups and repeated rows stay together, and a class of a single sample is in no test
         part. "closed-form"
         leaves out fifty such folds in turn without refitting; the change of the kernel weights
         is taken to first order. Models then learn from all but a fiftieth of the samples, and no
@@ -444,6 +444,20 @@ class MKFDACV(KernelDiscriminant):
     (2, 3)
     >>> model.best_score_ > 0.9
     True
+
+    Five samples of each of 30 patients, whose labels are noise: what seems to be learnt are the
+    patients, unless all samples of a patient are left out together:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> patients = np.repeat(np.arange(30), 5)
+    >>> X = rng.normal(size=(30, 4))[patients] + 0.1 * rng.normal(size=(150, 4))
+    >>> y = rng.permutation(np.arange(30) % 2)[patients]
+    >>> model = MKFDACV(ps=[2], regs=[0.01, 0.1])
+    >>> round(model.fit(X, y).left_out_score_, 2)
+    1.0
+    >>> round(model.fit(X, y, groups=patients).left_out_score_, 2)
+    0.56
     """
 
     ps: Any = None

@@ -168,10 +168,12 @@ class Gathering:
 
         `groups` are labels of the groups of all rows, if some were given.
         """
-        units = self.units(blocks) if groups is None else self._units_of(groups, blocks)
+        units = self.units(blocks) if groups is None else self._units_of(groups)
         reservoir = self.reservoir(units, whole=groups is not None)
         sample, census = reservoir.draw(blocks)
         targets = self.coding(sample, census)
+        if groups is not None:
+            self._refuse_class_in_one_group(groups, blocks, sample, census)
         plan = self._plan(blocks, y, sample, census, units, groups)
         accumulator, source, attributes = self._accumulator(
             sample, targets, plan, census.n_counting
@@ -183,18 +185,13 @@ class Gathering:
         stream = FeatureStream(self, accumulator, moments, drawn, source, attributes, units=units)
         return stream.rows()
 
-    def _units_of(self, groups: np.ndarray, blocks: RowBlocks) -> np.ndarray:
+    def _units_of(self, groups: np.ndarray) -> np.ndarray:
         """Return the first row of the given group of each row; raise if it cannot be left out.
 
         If the estimator is `verbose`, what is kept together is printed.
         """
+        refuse_useless_groups(groups)
         numbers = group_numbers(groups)
-        if isinstance(blocks, TableRows) and self.classifies:
-            counting = slice(None) if blocks.weight is None else blocks.weight > 0
-            classes, labels = np.unique(np.asarray(blocks.y)[counting], return_inverse=True)
-            refuse_useless_groups(groups[counting], labels, classes)
-        else:
-            refuse_useless_groups(groups)
         sizes = np.bincount(numbers)
         if len(groups) > SAMPLE_ROWS and sizes.max() > _LARGEST_GROUP:
             label = groups.tolist()[int(np.argmax(numbers == sizes.argmax()))]
@@ -208,6 +205,21 @@ class Gathering:
         if message and self.estimator.verbose:
             print(f"[{type(self.estimator).__name__}] {message}")
         return first_rows(numbers)
+
+    def _refuse_class_in_one_group(
+        self, groups: np.ndarray, blocks: RowBlocks, sample: Sample, census: Census
+    ) -> None:
+        """Raise, or warn, if a class is in one group only, where all targets are in memory."""
+        rows, y = sample.rows, sample.y
+        if len(sample) < census.n_counting:
+            if not isinstance(blocks, TableRows):
+                return
+            weights = np.ones(len(groups)) if blocks.weight is None else blocks.weight
+            rows = np.flatnonzero(weights)
+            y = np.asarray(blocks.y)[rows]
+        if self.classifies and y is not None:
+            classes, labels = np.unique(y, return_inverse=True)
+            refuse_useless_groups(groups[rows], labels, classes)
 
     def blocks(self, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
         """The rows in blocks, checked as they are read."""

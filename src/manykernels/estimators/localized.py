@@ -325,7 +325,7 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
         C to try; by default 0.01, 0.1, 1, 10 and 100.
     cv : None, int, splitter or iterable of splits, default=None
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
-        parts. Rows that repeat others stay together, and a class of a single sample is in no test
+        parts. Groups and repeated rows stay together, and a class of a single sample is in no test
         part.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
@@ -412,7 +412,7 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
     epsilons : array-like of float, optional
         ε to try; by default 0.01 and 0.1 times the standard deviation of y.
     cv : None, int, splitter or iterable of splits, default=None
-        A number of folds, by default five, shuffled with a fixed seed; rows that repeat others
+        A number of folds, by default five, shuffled with a fixed seed; groups and repeated rows
         stay together.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is R².

@@ -313,7 +313,7 @@ class MKRidgeCV(TargetRegressor):
     multi_target : {"shared", "separate"}, default="shared"
         Several targets have one p, one λ and one weight vector for all, or each its own.
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
-        A number of folds, by default five, shuffled with a fixed seed; rows that repeat others
+        A number of folds, by default five, shuffled with a fixed seed; groups and repeated rows
         stay together.
         "closed-form" leaves out fifty such folds in turn without refitting; the change of the
         kernel weights is taken to first order. Models then learn from all but a fiftieth of the

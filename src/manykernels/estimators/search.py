@@ -421,7 +421,7 @@ class ChoiceParameters:
     Parameters
     ----------
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        A number of folds, by default five, shuffled with a fixed seed; rows that repeat others
+        A number of folds, by default five, shuffled with a fixed seed; groups and repeated rows
         stay together. A pair is a validation set.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is the score of the estimator.

@@ -278,7 +278,7 @@ class MKSVCCV(KernelClassifier):
         classes or one for each.
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
-        parts. Rows that repeat others stay together, and a class of a single sample is in no test
+        parts. Groups and repeated rows stay together, and a class of a single sample is in no test
         part. A pair is a
         validation set.
     scoring : str, callable or None, default=None
