@@ -138,7 +138,7 @@ def _unexplained(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.nda
     return np.mean(_errors(y, answers) ** 2 / variances, axis=1)
 
 
-def discordance(y: np.ndarray, risk: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def discordances(y: np.ndarray, risk: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return linearised losses of survival models, whose mean is one minus Harrell's index.
 
     The influences of the samples on the index take the place of losses.
@@ -149,9 +149,9 @@ def discordance(y: np.ndarray, risk: np.ndarray, weights: np.ndarray) -> np.ndar
     return 1.0 - index - influences * weights.sum() / weights
 
 
-def _discordance(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
+def _discordances(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
     losses, judged = np.full(len(y), np.nan), answers.judged
-    losses[judged] = discordance(y[judged], answers.predictions[judged], weights[judged])
+    losses[judged] = discordances(y[judged], answers.predictions[judged], weights[judged])
     return losses
 
 
@@ -165,7 +165,7 @@ OF_NUMBERS = [
     Scoring("neg_mean_squared_error", _squared),
     Scoring("neg_mean_absolute_error", _absolute),
 ]
-OF_SURVIVAL = [Scoring("concordance_index", _discordance, 1.0, of_pairs=True)]
+OF_SURVIVAL = [Scoring("concordance_index", _discordances, 1.0, of_pairs=True)]
 
 
 def scorings_for(estimator: KernelEstimator) -> list[Scoring]:

@@ -31,7 +31,7 @@ from ..estimators.smooth import (
     survival_table,
 )
 from ..inspection.intervals import Intervals, Mean
-from ..inspection.study import LeftOutAnswers, discordance, is_survival, left_out_answers
+from ..inspection.study import LeftOutAnswers, discordances, is_survival, left_out_answers
 from ..kernels import KernelStack
 from ..kernels.completion import views_of_kernels
 from ..kernels.views import row_keys
@@ -593,7 +593,7 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
     if hasattr(estimator, "estimators_"):
         n_splits = estimator.estimators_[0].n_splits_
     n_folds = n_splits if n_splits > 1 else len(np.unique(groups))
-    how = counted(int(known.sum()), "training sample") + _with_events(y[known])
+    how = counted(int(known.sum()), "training sample")
     if n_splits > 1:
         how += f", held out in {n_splits} folds, the parameters of each chosen by the others"
     else:
@@ -617,7 +617,7 @@ def _about_new(estimator: KernelEstimator, samples: Samples) -> Answers:
     probabilities = None
     if is_classifier(estimator) and hasattr(estimator, "predict_proba"):
         probabilities = estimator.predict_proba(X)
-    how = counted(len(rows), "new sample") + _with_events(samples.y[rows])
+    how = counted(len(rows), "new sample")
     weights, groups = samples.weights[rows], samples.groups[rows]
     if samples.labels is not None:
         how += f" of {counted(len(np.unique(groups)), 'group')}"
@@ -625,11 +625,6 @@ def _about_new(estimator: KernelEstimator, samples: Samples) -> Answers:
         how += f"; {counted(seen, 'row')} of X equal to training samples left out"
     how += _WEIGHTED if samples.weighted else ""
     return Answers(samples.y[rows], estimator.predict(X), probabilities, how, weights, groups)
-
-
-def _with_events(y: np.ndarray) -> str:
-    """Return the number of events of survival targets as text; empty for other targets."""
-    return f" with {counted(int(y['event'].sum()), 'event')}" if y.dtype.names else ""
 
 
 def _left_out(estimator: KernelEstimator) -> LeftOutAnswers | None:
@@ -846,7 +841,7 @@ _RISK_GROUPS, _MOST_SURVIVAL_GROUPS = 3, 5
 def _of_survival(estimator: KernelEstimator, answers: Answers) -> dict[str, Any] | str:
     y, risk, weights = answers.y, answers.predictions, answers.weights
     try:
-        losses = discordance(y, risk, weights)
+        losses = discordances(y, risk, weights)
     except ValueError as error:
         return f"Predictions are not scored. {error}"
     index = answers.mean(losses, events=y["event"]).times(-1.0, 1.0)
