@@ -17,6 +17,10 @@ import numpy as np
 CANARY = Path("canary")
 CALL = "__import__('pathlib').Path('canary').touch()"
 FIT = ("fit", "--index", "id", "--target", "label", "--p", "2", "--reg", "1")
+COX = (
+    *("fit", "--view", "a=a.csv:x,y", "--index", "id", "--p", "2", "--reg", "1"),
+    *("--time", "clinic.csv:months"),
+)
 OUTPUT = ("--output", "out.skops")
 # What people, editors and attackers put where a name or a number belongs.
 TEXTS = (
@@ -90,6 +94,7 @@ def odd_arguments(rng):
             ["fit", "--spec", "model.toml", *OUTPUT],
             ["compare", "--spec", "model.toml", "--folds", "2", "--methods", "sum"],
             ["importance", "--spec", "model.toml", "--resamples", "0"],
+            [*COX, "--event", "clinic.csv:died", *OUTPUT],
         ),
     )
     place = int(rng.integers(len(command)))
@@ -103,6 +108,7 @@ def odd_arguments(rng):
         (
             *("--view", "--index", "--target", "--missing", "--task", "--machine", "--p", "--reg"),
             *("--C", "--approximation", "--spec", "--output", "--report", "--predictions"),
+            *("--time", "--event", "--at", "--groups"),
             *("--unknown", "-x", "--folds", "--methods", "--resamples", "--folder"),
         ),
     )
@@ -166,6 +172,21 @@ def odd_targets(rng):
     rows = [f"{name},{values[i % len(values)]}" for i, name in enumerate(ids)]
     Path("odd.csv").write_text("\n".join(["id,label", *rows]))
     return ["fit", "--index", "id", "--target", "odd.csv:label", "--view", "b=b.csv", *OUTPUT]
+
+
+def odd_survival(rng):
+    """Events or times of which some are odd."""
+    lines = Path("clinic.csv").read_text().splitlines()
+    for _ in range(int(rng.integers(1, 4))):
+        row, cell = int(rng.integers(1, len(lines))), int(rng.integers(1, 3))
+        cells = lines[row].split(",")
+        cells[cell] = pick(rng, (*CELLS, "-1", "0", "1", "2", "yes", "no", "True"))
+        lines[row] = ",".join(cells)
+    if rng.random() < 0.3:
+        lines = lines[: int(rng.integers(1, 4))]
+    Path("odd.csv").write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
+    event = pick(rng, ("died", "died=1", "died=yes", "months", *TEXTS))
+    return [*COX[:-1], "odd.csv:months", "--event", f"odd.csv:{event}", *OUTPUT]
 
 
 def odd_binaries(rng):
@@ -271,6 +292,7 @@ def _nodes(tree):
 
 
 MAKERS = (
-    *(odd_arguments, odd_views, odd_outputs, odd_tables, odd_targets, odd_binaries),
+    *(odd_arguments, odd_views, odd_outputs, odd_tables, odd_targets, odd_survival),
+    *(odd_binaries,),
     *(odd_archives, odd_specifications, odd_models, odd_models),
 )

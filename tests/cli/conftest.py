@@ -48,6 +48,14 @@ def patients(people):
     return pd.Series([f"{n:02d}" for n in numbers], people, name="patient").sort_index()[::-1]
 
 
+def clinic(a):
+    """Survival in months, shorter for larger x; many are censored."""
+    rng = np.random.default_rng(1)
+    times, ends = rng.exponential(24 * np.exp(-a["x"])), rng.exponential(60, len(a))
+    months = np.minimum(times, ends).round(2) + 0.01
+    return pd.DataFrame({"months": months, "died": (times <= ends).astype(int)}, a.index)
+
+
 class Stub:
     """In the place of a report, which has tests of its own."""
 
@@ -68,6 +76,7 @@ def folder(tmp_path, monkeypatch):
     a[N:].to_csv(tmp_path / "a_new.csv")
     b[N:][::-1].to_csv(tmp_path / "b_new.csv")
     patients(a.index[:N]).to_csv(tmp_path / "patients.csv")
+    clinic(a)[:N].to_csv(tmp_path / "clinic.csv")
     (tmp_path / "model.toml").write_text(SPEC)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(manykernels.report, "report", Stub, raising=False)
@@ -77,7 +86,11 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def one_point(monkeypatch):
     """Searches have one point unless they are told otherwise, so that they do not take long."""
-    kinds = {("classification", "fisher"): mk.MKFDACV, ("regression", "fisher"): mk.MKRidgeCV}
+    kinds = {
+        ("classification", "fisher"): mk.MKFDACV,
+        ("regression", "fisher"): mk.MKRidgeCV,
+        ("survival", "cox"): mk.MKCoxCV,
+    }
     for kind, method in kinds.items():
         quick = partial(method, ps=[2.0], regs=[1.0])
         monkeypatch.setitem(samples._ESTIMATORS, kind, quick)

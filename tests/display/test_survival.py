@@ -223,3 +223,23 @@ def test_calibration_of_an_estimator():
 def test_what_calibration_refuses(survival, horizon, message):
     with pytest.raises(ValueError, match=message):
         SurvivalCalibrationDisplay.from_predictions(Y, survival, horizon)
+
+
+def test_sample_weights_count_samples():
+    weights = np.random.default_rng(0).integers(1, 3, len(Y))
+    rows = np.repeat(np.arange(len(Y)), weights)
+    groups = risk_groups(RISK, 3)
+    weighted = SurvivalDisplay.of_predictions(Y, RISK, sample_weight=weights)
+    for k in range(3):
+        repeated = rows[groups[rows] == k]
+        curve = kaplan_meier(Y["event"][repeated], Y["time"][repeated])
+        assert_allclose(weighted.survival[k], curve.survival)
+        assert_array_equal(weighted.at_risk[k], curve.n_at_risk)
+    survival = 1.0 / (1.0 + np.exp(RISK))
+    display = SurvivalCalibrationDisplay.of_predictions(Y, survival, 6, sample_weight=weights)
+    groups = risk_groups(survival, 5)
+    for k in range(5):
+        repeated = rows[groups[rows] == k]
+        assert display.predicted[k] == pytest.approx(survival[repeated].mean())
+        curve = kaplan_meier(Y["event"][repeated], Y["time"][repeated])
+        assert display.observed[k] == pytest.approx(curve(6.0))

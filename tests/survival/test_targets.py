@@ -241,7 +241,7 @@ def test_what_is_refused(case):
 
 
 def test_the_opposite_of_numbers():
-    with pytest.raises(ValueError, match=r"replace it by 1 - y\['censored'\]"):
+    with pytest.raises(ValueError, match=r"Replace it by 1 - y\['censored'\]"):
         survival_target(pd.DataFrame({"censored": [0, 1], "days": [3, 4]}))
     with pytest.raises(ValueError, match="field 'censored' of y seems"):
         survival_target(structured(EVENT, TIME, ("censored", "time")))

@@ -55,6 +55,22 @@ Target = Annotated[
         "feature.",
     ),
 ]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="In place of --target, for survival times: column with the time of the event, or of "
+        "the last observation. Fits a Cox model.",
+    ),
+]
+Event = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN[=VALUE]",
+        help="With --time: column that is true or 1 if the event was observed, and false or 0 if "
+        "the sample was censored. Other values of observed events are named: status=dead.",
+    ),
+]
 Groups = Annotated[
     str | None,
     typer.Option(
@@ -89,9 +105,10 @@ Task = Annotated[
 Machine = Annotated[
     str | None,
     typer.Option(
-        metavar="fisher|svm",
+        metavar="fisher|svm|logistic|poisson",
         help="fisher: Fisher discriminant analysis, or ridge regression for numbers (default). "
-        "svm: support vector machine.",
+        "svm: support vector machine. logistic: logistic regression of classes. poisson: "
+        "regression of counts.",
     ),
 ]
 Norm = Annotated[
@@ -185,6 +202,8 @@ def fit(
     view: View = None,
     index: Index = None,
     target: Target = None,
+    time: Time = None,
+    event: Event = None,
     groups: Groups = None,
     missing: Missing = None,
     impute: Impute = None,
@@ -224,6 +243,8 @@ def fit(
         --index id --target label --output rbf.skops
       manykernels fit --view a=a.csv --view b=b.csv --index id --target label \\
         --groups patients.csv:patient --output patients.skops
+      manykernels fit --view a=a.csv:x,y --view b=b.csv --index id \\
+        --time clinic.csv:months --event clinic.csv:died --output cox.skops
       manykernels fit --spec model.toml --p 1,2 --output spec.skops --predictions left_out.csv
     """
     from .commands import fit as run
@@ -243,27 +264,42 @@ def predict(
     model: Model,
     view: View = None,
     index: Index = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIMES",
+            help="For survival times: times, such as 12,24,60, at which the probability of no "
+            "event is predicted.",
+        ),
+    ] = None,
     output: Table = None,
     escape_formulas: EscapeFormulas = False,
     force: Force = False,
 ) -> None:
     """Predict for new samples.
 
-    The result is a table of classes with their probabilities, or of numbers. The files must have
-    the columns of the training data; additional columns, such as the target, are ignored. Samples
-    are matched by the column --index, by default the one that was passed to fit. Without
-    --output, the table is printed.
+    The result is a table of classes with their probabilities, of numbers, or of risks: logarithms
+    of relative hazards. The files must have the columns of the training data; additional columns,
+    such as the target, are ignored. Samples are matched by the column --index, by default the one
+    that was passed to fit. Without --output, the table is printed.
 
     \b
     Examples:
       manykernels predict model.skops --view a=a_new.csv --view b=b_new.csv \\
         --output predictions.csv
       manykernels predict model.skops --view a=a_new.csv --view b=b_new.csv
+      manykernels predict cox.skops --view a=a_new.csv --view b=b_new.csv --at 12,24
     """
     from .commands import predict as run
 
     run(
-        model, view or (), index=index, output=output, escape_formulas=escape_formulas, force=force
+        model,
+        view or (),
+        index=index,
+        at=at,
+        output=output,
+        escape_formulas=escape_formulas,
+        force=force,
     )
 
 
@@ -292,6 +328,8 @@ def importance(
     view: View = None,
     index: Index = None,
     target: Target = None,
+    time: Time = None,
+    event: Event = None,
     groups: Groups = None,
     missing: Missing = None,
     impute: Impute = None,
@@ -327,6 +365,8 @@ def compare(
     view: View = None,
     index: Index = None,
     target: Target = None,
+    time: Time = None,
+    event: Event = None,
     groups: Groups = None,
     missing: Missing = None,
     impute: Impute = None,
@@ -335,13 +375,14 @@ def compare(
     reg: Reg = None,
     spec: Spec = None,
     methods: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="LIST",
-            help="Comma-separated methods: fisher, svm (learnt weights), sum (equal weights), "
-            "single (each view alone).",
+            help="Comma-separated methods: fisher, svm, logistic, poisson, cox (learnt weights), "
+            "sum (equal weights), single (each view alone). The last two are of the first of the "
+            "others. By default fisher or, for survival times, cox, with sum and single.",
         ),
-    ] = "fisher,sum,single",
+    ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     folder: Annotated[
         Path | None,

@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import d2_tweedie_score, make_scorer
 
 from ..comparison import compare as compared
 from ..datasets import load_digit_views
 from ..estimators.base import KernelEstimator
+from ..estimators.cox import SurvivalEstimator
 from ..estimators.inputs import MatrixSource, TableSource
 from ..inspection import view_importance
 from ..inspection.study import left_out_answers
@@ -28,6 +30,7 @@ from ..persistence import load, save
 from ..persistence.models import header_of
 from ..report.findings import Samples as ReportSamples
 from ..report.findings import judgement
+from ..survival.curves import survival_probabilities
 from ..utils.files import replacing
 from .console import (
     DataError,
@@ -48,6 +51,7 @@ from .samples import (
     all_matrices,
     estimator_for,
     labelled,
+    machine_for,
     refuse_different_lengths,
     refuse_missing_views,
     training_samples,
@@ -201,7 +205,10 @@ def left_out(model: KernelEstimator, samples: Samples) -> pd.DataFrame:
         probabilities = np.exp(answers.log_proba)
         table = class_table(model.classes_, probabilities, labels, answers.predictions)
     else:
-        table = pd.DataFrame({"prediction": np.ravel(answers.predictions)}, index=labels)
+        name = "risk" if isinstance(model, SurvivalEstimator) else "prediction"
+        table = pd.DataFrame({name: np.ravel(answers.predictions)}, index=labels)
+    if isinstance(model, SurvivalEstimator):
+        return pd.concat([samples.y.iloc[rows].set_axis(labels), table], axis=1)
     table.insert(0, "target", np.asarray(samples.y)[rows])
     return table
 
@@ -226,7 +233,14 @@ def class_table(
 def say_samples(request: Request, samples: Samples) -> None:
     """Print the number of samples, the target and the views."""
     X, y = samples.X, samples.y
-    say(f"{len(y)} samples, target {request.target!r}: {_target(y, samples.task)}")
+    if samples.task == "survival":
+        ends = f"from {y['time'].min():.4g} to {y['time'].max():.4g}"
+        say(
+            f"{len(y)} samples, {y['event'].sum()} with the event {request.event!r}, times "
+            f"{request.time!r} {ends}"
+        )
+    else:
+        say(f"{len(y)} samples, target {request.target!r}: {_target(y, samples.task)}")
     if samples.groups is not None:
         say(f"{samples.groups.nunique()} groups by {request.groups!r}")
     if samples.precomputed:
@@ -244,6 +258,8 @@ def _target(y: pd.Series, task: str) -> str:
             f"numbers from {y.min():.4g} to {y.max():.4g} "
             "(pass --task classification if they are classes)"
         )
+    if task == "counts":
+        return f"counts from {y.min():g} to {y.max():g}"
     counts = y.value_counts().sort_index()
     if len(counts) > _MOST_COUNTED:
         return f"{len(counts)} classes"
@@ -307,22 +323,55 @@ def predict(
     views: Sequence[str],
     *,
     index: str | None,
+    at: str | None,
     output: Path | None,
     escape_formulas: bool,
     force: bool,
 ) -> None:
     """Predict for the samples in files; print or write the table."""
+    times = None if at is None else times_of(at)
     requests = [view_of(text) for text in views]
     outputs = Outputs([model_file, *(view.file for view in requests)], force=force)
     outputs.claim(output, "--output", TABLES)
     model = opened(model_file)
+    if times is not None:
+        refuse_times(model, times)
     X, labels = new_samples(model, requests, index)
-    table = prediction_table(model, X, labels)
+    table = prediction_table(model, X, labels, times)
     if output is None:
         _show(without_formulas(table) if escape_formulas else table)
     outputs.add("predictions", output, lambda path: save_table(table, path, escape_formulas))
     outputs.write()
     outputs.report()
+
+
+def times_of(text: str) -> list[float]:
+    """Parse the times of ``--at``."""
+    try:
+        times = [float(part) for part in text.split(",")]
+        if not all(0.0 <= time < np.inf for time in times):
+            raise ValueError
+    except ValueError as error:
+        raise UsageError(f"--at must be times, such as 12 or 12,24,60; got {text!r}.") from error
+    return times
+
+
+def refuse_times(model: KernelEstimator, times: list[float]) -> None:
+    """Raise if a model does not predict the probability of survival at some times."""
+    if not isinstance(model, SurvivalEstimator):
+        raise UsageError(
+            f"--at is for survival times, and {type(model).__name__} does not predict them."
+        )
+    if isinstance(model.baseline_hazard_, dict):
+        raise DataError(
+            "--at needs the strata of new samples, with which the model was fitted: predict in "
+            "Python, with predict_survival_function(X, strata=…)."
+        )
+    end = model.baseline_hazard_.end
+    if max(times) > end:
+        raise DataError(
+            f"--at {max(times):g} is too late: no training sample was observed beyond {end:g}."
+        )
 
 
 def _show(table: pd.DataFrame) -> None:
@@ -341,10 +390,20 @@ def opened(path: Path) -> Any:
 
 
 def prediction_table(
-    model: KernelEstimator, X: Views | KernelStack, labels: pd.Index
+    model: KernelEstimator,
+    X: Views | KernelStack,
+    labels: pd.Index,
+    times: list[float] | None = None,
 ) -> pd.DataFrame:
-    """Return predictions, with class probabilities if the model has them."""
+    """Return predictions, with probabilities of classes, or of survival at some times."""
     predictions = model.predict(X)
+    if isinstance(model, SurvivalEstimator):
+        columns = {"risk": predictions}
+        if times is not None:
+            hazards = np.asarray(model.baseline_hazard_(times))
+            probabilities = survival_probabilities(hazards, predictions)
+            columns |= {f"survival_{t:g}": probabilities[:, k] for k, t in enumerate(times)}
+        return pd.DataFrame(columns, index=named(labels))
     if hasattr(model, "predict_proba"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `predict` has warned about these rows
@@ -512,12 +571,24 @@ def description(model: KernelEstimator, header: dict[str, Any]) -> dict[str, Any
         "index": _index_name(training),
         "classes": [str(name) for name in getattr(model, "classes_", [])] or None,
         "chosen": chosen(model),
+        "times": None if not isinstance(model, SurvivalEstimator) else _ends(model.unique_times_),
         "score": float(score) if np.isfinite(score) else None,
+        "scoring": score_name(model) if np.isfinite(score) else None,
         "certificate": None if certificate is None else str(certificate),
         "weights": dict(kernel_shares(model)) if hasattr(model, "weights_") else None,
         "versions": {name: value for name, value in header.items() if name != "model"},
     }
     return {name: value for name, value in entries.items() if value not in (None, "")}
+
+
+def score_name(model: KernelEstimator) -> str | None:
+    """Return the name of the score of a search; None if it has no name."""
+    scoring = getattr(model, "scoring", None)
+    return scoring if isinstance(scoring, str) else None
+
+
+def _ends(times: np.ndarray) -> str:
+    return f"{times.min():.4g} to {times.max():.4g}"
 
 
 def _described(views: Views) -> dict[str, Any]:
@@ -540,8 +611,8 @@ def _shown(value: object) -> str:
 # -- importance and compare -----------------------------------------------------------------------
 
 
-#: Methods of `compare`: learnt weights with either machine, equal weights, single views.
-METHODS = ("fisher", "svm", "sum", "single")
+#: Methods of `compare`: learnt weights with some machine, equal weights, single views.
+METHODS = ("fisher", "svm", "logistic", "poisson", "cox", "sum", "single")
 
 
 def importance(request: Request, *, resamples: int, output: Path | None, force: bool) -> None:
@@ -561,7 +632,7 @@ def importance(request: Request, *, resamples: int, output: Path | None, force: 
 def compare(
     request: Request,
     *,
-    methods: str,
+    methods: str | None,
     folds: int,
     folder: Path | None,
     output: Path | None,
@@ -570,28 +641,37 @@ def compare(
     """Print the scores of methods on the same splits."""
     outputs = Outputs(request.files, force=force)
     outputs.claim(output, "--output", TABLES)
-    names = [name.strip() for name in methods.split(",")]
+    names = [] if methods is None else [name.strip() for name in methods.split(",")]
     for name in names:
         if name not in METHODS:
             raise UsageError(f"There is no method {name!r}; there are {', '.join(METHODS)}.")
-    samples = training_samples(request)
-    say_samples(request, samples)
+    # Equal weights and single views are those of the first machine.
+    machines = [name for name in names if name not in ("sum", "single")]
+    base = request.by(machines[0]) if machines else request
+    samples = training_samples(base)
+    say_samples(base, samples)
+    names = names or [machine_for(base, samples.task), "sum", "single"]
     options: dict[str, Any] = {"groups": samples.groups, "cv": folds, "path": folder}
-    result = compared(estimators(request, samples, names), samples.X, samples.y, **options)
+    if samples.task == "counts":
+        options["scoring"] = {"D²": make_scorer(d2_tweedie_score, power=1)}
+    methods_by_name = estimators(request, base, samples, names)
+    result = compared(methods_by_name, samples.X, samples.y, **options)
     outputs.add("table", output, lambda path: save_table(result.to_frame(), path))
     outputs.write()
     say(f"\n{result}")
     outputs.report()
 
 
-def estimators(request: Request, samples: Samples, names: list[str]) -> dict[str, Any]:
-    """Return the estimators of the methods."""
+def estimators(
+    request: Request, base: Request, samples: Samples, names: list[str]
+) -> dict[str, Any]:
+    """Return the estimators of the methods; `base` is for equal weights and single views."""
     methods: dict[str, Any] = {}
     for name in dict.fromkeys(names):
         if name == "single":
-            methods |= _single(request, samples)
+            methods |= _single(base, samples)
         elif name == "sum":
-            methods[name] = estimator_for(replace(request, p=(np.inf,)), samples)
+            methods[name] = estimator_for(replace(base, p=(np.inf,)), samples)
         else:
             methods[name] = estimator_for(request.by(name), samples)
     return methods

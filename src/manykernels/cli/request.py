@@ -159,13 +159,13 @@ def _call(text: str) -> tuple[str, dict[str, Any]]:
 
 TASKS = ("auto", "classification", "regression")
 MISSING = ("error", "mean", "conditional")
-MACHINES = ("fisher", "svm")
-# Fields with a fixed set of values; the first is the default.
+MACHINES = ("fisher", "svm", "logistic", "poisson")
+# Fields with a fixed set of values; the first is the default, of machines that of most tasks.
 _WORDS = {"task": TASKS, "missing": MISSING, "machine": MACHINES}
 _NUMBERS = ("p", "reg", "C")
-_TEXTS = ("index", "target", "groups", "approximation")
-# Fields that name a column of any file, or ``file:column``.
-_COLUMNS = ("target", "groups")
+_TEXTS = ("index", "target", "time", "event", "groups", "approximation")
+# Fields that name a column of any file, or ``file:column``; `event` may go on with ``=value``.
+_COLUMNS = ("target", "time", "event", "groups")
 #: Fields that are options of commands, besides the views.
 OPTIONS = (*_WORDS, *_NUMBERS, *_TEXTS, "impute")
 _VIEW = ("file", "columns", "kernels")
@@ -177,6 +177,8 @@ _LONGEST_SPEC = 2**20
 class Request:
     """Views, index, target and method of a command.
 
+    There is a `target`, or `time` and `event` for survival times. `event_value` is the value of
+    an observed event; None if it is True or 1. `machine` is None for the default of the task.
     `p`, `reg` and `C` are the values to try; None for the defaults.
     """
 
@@ -184,12 +186,17 @@ class Request:
     index: str | None = None
     target: str | None = None
     target_file: Path | None = None
+    time: str | None = None
+    time_file: Path | None = None
+    event: str | None = None
+    event_file: Path | None = None
+    event_value: str | None = None
     groups: str | None = None
     groups_file: Path | None = None
     missing: str = "error"
     impute: bool = False
     task: str = "auto"
-    machine: str = "fisher"
+    machine: str | None = None
     p: tuple[float, ...] | None = None
     reg: tuple[float, ...] | None = None
     C: tuple[float, ...] | None = None
@@ -212,21 +219,40 @@ class Request:
 
     def with_target(self) -> Request:
         """Return self, or raise if there is no target."""
-        if self.target is None:
-            raise UsageError("There is no target: pass --target with the name of its column.")
+        if self.target is None and self.time is None:
+            raise UsageError(
+                "There is no target: pass --target with the name of its column, or --time and "
+                "--event for survival times."
+            )
         return self
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns of any file that are no features, by their role."""
+        names = {role: getattr(self, role) for role in _COLUMNS}
+        return {role: name for role, name in names.items() if name is not None}
+
+    @property
+    def targets(self) -> str:
+        """The names of the columns to predict, as text."""
+        names = [name for role, name in self.columns.items() if role != "groups"]
+        return " and ".join(map(repr, names))
 
     @property
     def files(self) -> list[Path]:
         """All input files."""
-        others = (self.target_file, self.groups_file)
+        others = (self.target_file, self.time_file, self.event_file, self.groups_file)
         return [view.file for view in self.views] + [file for file in others if file is not None]
 
     def by(self, machine: str) -> Request:
-        """Return a request for `machine`, without the options of the other machine."""
-        if machine == self.machine:
-            return self
-        return replace(self, machine=machine, reg=None, C=None, approximation="exact")
+        """Return a request for `machine`, without the options of other machines."""
+        return replace(
+            self,
+            machine=machine,
+            reg=None if machine == "svm" else self.reg,
+            C=self.C if machine == "svm" else None,
+            approximation=self.approximation if machine == "fisher" else "exact",
+        )
 
 
 # -- fields ----------------------------------------------------------------------------------
@@ -245,17 +271,46 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
             checked[name] = numbers_of(fields[name], name)
     for name in _COLUMNS:
         if name in fields:
-            checked[name], checked[f"{name}_file"] = _column(fields[name], name)
-    if checked.get("groups") is not None and checked["groups"] == checked.get("target"):
-        raise UsageError(f"groups and target are the same column, {checked['groups']!r}.")
+            text, value = _with_value(fields[name], name)
+            checked[name], checked[f"{name}_file"] = _column(text, name)
+            if value is not None:
+                checked["event_value"] = value
+    roles: dict[str, str] = {}
+    for name in _COLUMNS:
+        if checked.get(name) in roles:
+            other = roles[checked[name]]
+            raise UsageError(f"{name} and {other} are the same column, {checked[name]!r}.")
+        roles[checked.get(name, "")] = name
+    _check_survival(fields)
     machine = checked.get("machine", MACHINES[0])
-    for name, owner in {"reg": "fisher", "C": "svm"}.items():
-        if checked.get(name) is not None and machine != owner:
-            other = "C" if name == "reg" else "reg"
-            raise UsageError(
-                f"{name} is an option of --machine {owner}; with --machine {machine}, use {other}."
-            )
+    if machine == "poisson" and checked.get("task", "auto") != "auto":
+        raise UsageError(f"--machine poisson predicts counts, not a {checked['task']}: drop task.")
+    if checked.get("C") is not None and machine != "svm":
+        raise UsageError(f"C is an option of --machine svm; with --machine {machine}, use reg.")
+    if checked.get("reg") is not None and machine == "svm":
+        raise UsageError("reg is an option of --machine fisher; with --machine svm, use C.")
     return checked
+
+
+def _check_survival(fields: Mapping[str, Any]) -> None:
+    """Raise if the options for survival times are incomplete, or others contradict them."""
+    given = [name for name in ("time", "event") if name in fields]
+    if not given:
+        return
+    if len(given) == 1:
+        absent, contents = {
+            "time": ("event", "tells whether the event was observed"),
+            "event": ("time", "has the time of the event or of the last observation"),
+        }[given[0]]
+        raise UsageError(f"--{given[0]} needs --{absent}, the column that {contents}.")
+    if "target" in fields:
+        raise UsageError("Pass either --target, or --time and --event for survival times.")
+    for name in ("task", "machine", "C"):
+        if fields.get(name, "auto") != "auto":
+            raise UsageError(
+                f"--{name} does not apply to --time and --event, for which there is one kind of "
+                "model: remove it."
+            )
 
 
 def numbers_of(value: Any, name: str) -> tuple[float, ...] | None:
@@ -275,6 +330,18 @@ def numbers_of(value: Any, name: str) -> tuple[float, ...] | None:
             f"{name} must be auto or one or more numbers, such as 2 or 1,2,inf; got {value!r}."
         ) from error
     return numbers
+
+
+def _with_value(text: str, name: str) -> tuple[str, str | None]:
+    """Divide ``column=value`` of an event; the value is None for other fields or without one."""
+    column, equals, value = text.partition("=")
+    if name != "event" or not equals:
+        return text, None
+    if not value:
+        raise UsageError(
+            f"--event {text!r} ends with '=': write the value of an observed event behind it."
+        )
+    return column, value
 
 
 def _column(text: str, name: str) -> tuple[str, Path | None]:
@@ -308,8 +375,10 @@ def _specified(path: Path) -> tuple[dict[str, Any], dict[str, ViewRequest]]:
     _check_type(views, dict, f"views in {path.name!r}", "a table, such as [views.genes]")
     for name in _COLUMNS:
         if name in fields:
-            column, file = _column(fields[name], name)
-            fields[name] = column if file is None else f"{path.parent / file}:{column}"
+            text, value = _with_value(fields[name], name)
+            column, file = _column(text, name)
+            end = "" if value is None else f"={value}"
+            fields[name] = (column if file is None else f"{path.parent / file}:{column}") + end
     return fields, {name: _view(name, entry, path) for name, entry in views.items()}
 
 

@@ -1,5 +1,6 @@
 """Samples from several files, their target, and the estimator for them."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,12 +11,22 @@ import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 
-from ..estimators import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
+from ..estimators import (
+    MKFDACV,
+    MKGLMCV,
+    MKSVCCV,
+    MKSVRCV,
+    MKCoxCV,
+    MKLogisticCV,
+    MKRidgeCV,
+)
 from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels
 from ..kernels.auto import as_union
 from ..kernels.tables import Table, select_columns
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
+from ..survival import survival_target
+from ..survival.targets import SurvivalTargetError, check_informative
 from .console import DataError, UsageError, listed, note
 from .files import WITH_PARTS, Contents, read
 from .request import Request, ViewRequest
@@ -38,7 +49,9 @@ def task_of(y: pd.Series) -> str:
 
 def as_targets(y: pd.Series, task: str) -> pd.Series:
     """Convert the target to the type that the estimators need."""
-    if task == "regression":
+    if task == "survival":  # converted when it was read
+        return y
+    if task in ("regression", "counts"):
         if not _are_numbers(y):
             raise DataError(
                 f"The target of a regression must be numbers, but one of its values is "
@@ -47,6 +60,12 @@ def as_targets(y: pd.Series, task: str) -> pd.Series:
         infinite = y.index[~np.isfinite(y)]
         if len(infinite):
             raise DataError(f"The target of {str(infinite[0])!r} is infinite.")
+        wrong = y.index[(y < 0) | (y != np.floor(y))]
+        if task == "counts" and len(wrong):
+            raise DataError(
+                f"The target of {str(wrong[0])!r} is {y[wrong[0]]:g}: --machine poisson predicts "
+                "counts, which are 0, 1, 2 and so on."
+            )
         return y.astype(float)
     if y.nunique() < 2:
         raise DataError(
@@ -66,14 +85,18 @@ def _are_whole(y: pd.Series) -> bool:
     return bool(np.isfinite(y).all() and (y == np.floor(y)).all())
 
 
-def note_leaks(views: Views, y: pd.Series, task: str) -> None:
+def note_leaks(views: Views, y: Any, task: str) -> None:
     """Print a note about columns that determine the target."""
     for name, table in views.items():
         if not isinstance(table, pd.DataFrame):
             continue
-        targets = y.iloc[np.flatnonzero(views.has(name))]
+        rows = np.flatnonzero(views.has(name))
+        if task == "survival":
+            pairs = [(y["time"].iloc[rows], "regression"), (y["event"].iloc[rows], "classes")]
+        else:
+            pairs = [(y.iloc[rows], task)]
         for column in table.columns:
-            if _determines(table[column], targets, task):
+            if any(_determines(table[column], *pair) for pair in pairs):
                 note(
                     f"column {column!r} of view {name!r} determines the target exactly. If it is "
                     "the target under another name, leave it out by selecting the other columns."
@@ -82,7 +105,7 @@ def note_leaks(views: Views, y: pd.Series, task: str) -> None:
 
 def _determines(column: pd.Series, y: pd.Series, task: str) -> bool:
     """Return whether each class has a single value of its own, or the numbers are equal."""
-    if task == "regression":
+    if task in ("regression", "counts"):
         return pd.api.types.is_numeric_dtype(column) and np.array_equal(column, y)
     values, classes = pd.factorize(column)[0], pd.factorize(y)[0]
     return bool(classes.any()) and np.array_equal(values, classes)
@@ -92,13 +115,14 @@ def _determines(column: pd.Series, y: pd.Series, task: str) -> bool:
 class Samples:
     """Training samples.
 
-    `X` are views or precomputed kernels, `labels` the names of the samples, `y` the target.
-    `groups` has the group of each sample; None if there are none.
+    `X` are views or precomputed kernels, `labels` the names of the samples, `y` the target: a
+    Series, or for survival times a data frame with the columns event and time. `groups` has the
+    group of each sample; None if there are none.
     """
 
     X: Table
     labels: pd.Index
-    y: pd.Series
+    y: Any
     task: str
     groups: pd.Series | None = None
 
@@ -156,15 +180,14 @@ def training_samples(request: Request) -> Samples:
     # Labels of groups are text, as names of samples are: 007 is not 7.
     reading = Reading(request.index, () if request.groups is None else (request.groups,))
     contents = {view.name: reading.of(view) for view in request.with_target().views}
-    files = {
-        name: [reading.contents(file)] if file is not None else list(contents.values())
-        for name, file in (("target", request.target_file), ("groups", request.groups_file))
-    }
-    refuse_different_lengths([*contents.values(), *files["target"], *files["groups"]])
-    y = _column(files["target"], str(request.target), "target")
-    groups = None
-    if request.groups is not None:
-        groups = _column(files["groups"], request.groups, "groups")
+    files = {}
+    for role in request.columns:
+        file = getattr(request, f"{role}_file")
+        files[role] = [reading.contents(file)] if file is not None else list(contents.values())
+    refuse_different_lengths([*contents.values(), *(f for some in files.values() for f in some)])
+    columns = {role: _column(files[role], name, role) for role, name in request.columns.items()}
+    y: Any = _survival(columns, files, request) if request.time else columns["target"]
+    groups = columns.get("groups")
     X: Table
     if all_matrices(contents):
         X, labels = _stack(request.views, contents, lacking=request.missing != "error")
@@ -185,7 +208,12 @@ def training_samples(request: Request) -> Samples:
             "Say what becomes of them: --missing mean takes the mean in their place, "
             "--missing conditional reconstructs them from other views.",
         )
-    task = task_of(y) if request.task == "auto" else request.task
+    if request.time is not None:
+        task = "survival"
+    elif request.machine == "poisson":
+        task = "counts"
+    else:
+        task = task_of(y) if request.task == "auto" else request.task
     y = as_targets(y, task)
     if not isinstance(X, KernelStack):
         note_leaks(X, y, task)
@@ -246,7 +274,9 @@ def _column(sources: list[Contents], column: str, option: str) -> pd.Series:
         targets = values if targets is None else pd.concat([targets, values])
     if targets is None:
         known = dict.fromkeys(name for file in sources for name in file.columns.columns)
-        purpose = "to predict" if option == "target" else "of groups"
+        purpose = {"target": "to predict", "time": "of times", "event": "of events"}.get(
+            option, "of groups"
+        )
         raise DataError(
             f"No file has a column {column!r} {purpose}; columns are {listed(known)}. "
             f"If it is in another file, pass --{option} file.csv:column."
@@ -254,14 +284,115 @@ def _column(sources: list[Contents], column: str, option: str) -> pd.Series:
     return targets
 
 
+# -- survival times --------------------------------------------------------------------------
+
+
+def _survival(
+    columns: dict[str, pd.Series], files: dict[str, list[Contents]], request: Request
+) -> pd.DataFrame:
+    """Return events and times by sample label; raise with the file and row of a wrong value."""
+    event, time = columns["event"], columns["time"]
+    names = {"event": str(request.event), "time": str(request.time)}
+    values = sorted(event.unique(), key=lambda value: (str(type(value)), value))
+    if request.event_value is not None:
+        event = _is_value(event, request.event_value)
+        if not event.any():
+            raise DataError(
+                f"column {request.event!r} of {_path(files, 'event', names)!r} has no value "
+                f"{request.event_value!r}; its values are {listed(values)}."
+            )
+        names["event"] = "event"  # its own name may stand for the opposite, such as "alive"
+    texts = time.index[pd.to_numeric(time, errors="coerce").isna()]
+    if len(texts):
+        raise DataError(
+            f"column {request.time!r} of {_path(files, 'time', names)!r} is "
+            f"{str(time[texts[0]])!r} in row {_row(texts[0], files['time'])}: times must be "
+            "numbers. Convert it in the file."
+        )
+    labels = time.index[time.index.isin(event.index)]
+    frame = pd.DataFrame({names["event"]: event[labels], names["time"]: time[labels]}, labels)
+    if frame.empty:
+        raise DataError(f"No sample has values of both {request.targets}.")
+    try:
+        target = survival_target(frame)
+        if not np.array_equal(target.event, frame.iloc[:, 0].to_numpy() != 0):
+            raise UsageError(
+                f"--time and --event seem to be exchanged: the values of {request.time!r} are 0 "
+                f"and 1, those of {request.event!r} are not."
+            )
+        check_informative(target.event, target.time)
+    except ValueError as error:
+        raise DataError(_in_files(error, frame, names, files, request, values)) from error
+    return pd.DataFrame({"event": target.event, "time": target.time}, labels)
+
+
+def _is_value(column: pd.Series, value: str) -> pd.Series:
+    """Return where a column has a value that is given as text."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = np.nan
+    return column.map(lambda entry: str(entry).strip() == value or entry == number).astype(bool)
+
+
+def _path(files: dict[str, list[Contents]], role: str, names: dict[str, str]) -> str:
+    """Return the file that has the column of a role."""
+    having = [file for file in files[role] if names[role] in file.columns.columns]
+    return str((having or files[role])[0].path)
+
+
+def _in_files(
+    error: ValueError,
+    frame: pd.DataFrame,
+    names: dict[str, str],
+    files: dict[str, list[Contents]],
+    request: Request,
+    values: list[Any],
+) -> str:
+    """Return the message of an error about y with files and rows, and a way out."""
+    message, role = str(error), "event"
+    for which, name in names.items():
+        own = str(getattr(request, which))
+        path = _path(files, which, {which: own})
+        if f"column {name!r} of y" in message:
+            role = which
+        message = message.replace(f"column {name!r} of y", f"column {own!r} of {path!r}")
+        if which == "event":
+            message = message.replace("y has no", f"column {own!r} of {path!r} has no")
+    if (row := re.search(r"in row (\d+)(?: \(.*?\))?:", message)) is not None:
+        message = message.replace(row[0], f"in row {_row(frame.index[int(row[1])], files[role])}:")
+    if not isinstance(error, SurvivalTargetError):
+        return message
+    if role == "time":
+        return message.replace(error.way_out, "Convert it in the file.")
+    # Of words and numbers, the last stands more often for an event: no, yes; alive, dead; 1, 2.
+    value = values[-1] if "True or 1" not in message and len(values) > 1 else values[0]
+    shown = f"{value:g}" if isinstance(value, float) else str(value)
+    place = "" if request.event_file is None else f"{request.event_file}:"
+    return message.replace(
+        error.way_out,
+        f"Pass the value of an observed event, such as --event {place}{request.event}={shown}.",
+    )
+
+
+def _row(label: Any, files: list[Contents]) -> str:
+    """Return the row of a sample in the first of some files that has it, counted from 1."""
+    for file in files:
+        if file.labels is None:
+            return str(int(label) + 1)
+        if label in file.labels:
+            return f"{file.labels.get_loc(label) + 1} ({str(label)!r})"
+    return repr(label)
+
+
 def _with_target(
-    X: Table, labels: pd.Index, y: pd.Series, request: Request
-) -> tuple[Any, pd.Index, pd.Series]:
+    X: Table, labels: pd.Index, y: Any, request: Request
+) -> tuple[Any, pd.Index, Any]:
     """Select the samples that have a target, and print a note about the others."""
     known = labels.isin(y.index)
     if not known.any():
         raise DataError(
-            f"No sample has a value of {request.target!r} (empty, NA and None are missing); "
+            f"No sample has a value of {request.targets} (empty, NA and None are missing); "
             f"samples are {listed(labels[:3])}, those with a target {listed(y.index[:3])}."
         )
     n_unused = len(y.index.difference(labels))
@@ -269,7 +400,7 @@ def _with_target(
         note(f"{n_unused} samples with a target are in no view and are ignored.")
     if not known.all():
         unknown = labels[~known]
-        note(f"{len(unknown)} samples without {request.target!r} are left out: {listed(unknown)}.")
+        note(f"{len(unknown)} samples without {request.targets} are left out: {listed(unknown)}.")
         rows = np.flatnonzero(known)
         X, labels = (
             (X[np.ix_(rows, rows)] if isinstance(X, KernelStack) else X.take(rows)),
@@ -283,7 +414,7 @@ def _with_target(
 
 def _table(view: ViewRequest, contents: Contents, request: Request) -> Any:
     """Return the features of a view, with labels and without the target and the groups."""
-    taken = {"target": request.target, "groups": request.groups}
+    taken = request.columns
     labels, path = contents.labels, str(contents.path)
     if contents.matrices is not None:
         raise DataError(
@@ -402,8 +533,17 @@ def _stack(
 _ESTIMATORS = {
     ("classification", "fisher"): MKFDACV,
     ("classification", "svm"): MKSVCCV,
+    ("classification", "logistic"): MKLogisticCV,
     ("regression", "fisher"): MKRidgeCV,
     ("regression", "svm"): MKSVRCV,
+    ("counts", "poisson"): MKGLMCV,
+    ("survival", "cox"): MKCoxCV,
+}
+_PREDICTED = {
+    "classification": "classes",
+    "regression": "numbers",
+    "counts": "counts",
+    "survival": "survival times",
 }
 # The first parameter of each is the number of landmarks or features.
 _APPROXIMATIONS = {"nystrom": Nystrom, "random": RandomFeatures}
@@ -413,17 +553,32 @@ def estimator_for(request: Request, samples: Samples) -> Any:
     """Return the unfitted estimator of a request, with its kernels or default kernels."""
     options: dict[str, Any] = {"ps": request.p, "regs": request.reg, "Cs": request.C}
     options = {name: list(values) for name, values in options.items() if values is not None}
+    machine = machine_for(request, samples.task)
     if request.approximation != "exact":
-        options["approximation"] = approximation_of(request)
+        options["approximation"] = approximation_of(request, machine)
     kernels = "precomputed" if samples.precomputed else kernels_of(request, samples.X)
-    method = _ESTIMATORS[samples.task, request.machine]
+    method = _ESTIMATORS[samples.task, machine]
     return method(kernels, missing=request.missing, **options)
 
 
-def approximation_of(request: Request) -> Approximation | str:
+def machine_for(request: Request, task: str) -> str:
+    """Return the machine of a request, by default the first for the task."""
+    machines = [machine for kind, machine in _ESTIMATORS if kind == task]
+    machine = request.machine or machines[0]
+    if machine not in machines:
+        kind = _PREDICTED[task]
+        way = " Pass --task classification if they are classes." if task == "regression" else ""
+        raise UsageError(
+            f"{machine} does not predict {kind}, which the target has: choose "
+            f"{' or '.join(machines)}.{way}"
+        )
+    return machine
+
+
+def approximation_of(request: Request, machine: str) -> Approximation | str:
     """Parse an approximation such as ``nystrom:200``."""
     name, colon, size = request.approximation.partition(":")
-    if request.machine != "fisher":
+    if machine != "fisher":
         raise UsageError("--approximation needs --machine fisher.")
     if name == "auto" and not colon:
         return name

@@ -23,7 +23,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring, get_scorer
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
@@ -121,15 +120,6 @@ def _checked_method(name: str, estimator: object) -> BaseEstimator:
     return copy
 
 
-def of_survival(method: Any) -> bool:
-    """Return whether a method, the last step of a pipeline or a search is a survival model."""
-    if isinstance(method, SurvivalEstimator):
-        return True
-    inner = method.steps[-1][1] if isinstance(method, Pipeline) else None
-    inner = getattr(method, "estimator", None) if inner is None else inner
-    return inner is not None and of_survival(inner)
-
-
 def of_classes(methods: Mapping[str, BaseEstimator]) -> bool:
     """Return whether the methods are classifiers; raise if only some are."""
     kinds = {name: is_classifier(method) for name, method in methods.items()}
@@ -143,6 +133,14 @@ def of_classes(methods: Mapping[str, BaseEstimator]) -> bool:
     return next(iter(kinds.values()))
 
 
+def of_survival(methods: Mapping[str, BaseEstimator], y: Any) -> bool:
+    """Return whether a method, or a step of it, is a survival model, or y has named fields."""
+    if getattr(getattr(y, "dtype", None), "names", None):
+        return True
+    parts = [part for method in methods.values() for part in method.get_params().values()]
+    return any(isinstance(part, SurvivalEstimator) for part in [*methods.values(), *parts])
+
+
 # -- data ------------------------------------------------------------------------------------
 
 
@@ -152,8 +150,7 @@ def checked_data(
     """Validate X, such that all methods accept it and scikit-learn can split it, y and groups."""
     if y is None:
         raise ValueError("compare requires y, the targets.")
-    survival = any(map(of_survival, methods.values()))
-    if survival:
+    if survival := of_survival(methods, y):
         y = survival_table(y)
     pairwise = {name: get_tags(method).input_tags.pairwise for name, method in methods.items()}
     may_lack = any(map(may_lack_views, methods.values()))
@@ -203,18 +200,17 @@ def drawn_splits(
     Folds are stratified by classes, or by the events of survival targets. A splitter takes the
     groups that were `given`. If `reproducible`, raise if a second draw differs.
     """
+    if y.dtype.names:
+        y, classes = y["event"], True
     if isinstance(cv, str) and cv != FIVE_BY_TWO:
         raise ValueError(f'cv must be a number of folds, a splitter, splits or "5x2"; got {cv!r}.')
     options: dict[str, Any] = {"classes": classes, "random_state": random_state, "groups": groups}
-    strata = y
-    if y.dtype.names:
-        strata, options["classes"] = y["event"], True
     draw: Callable[[], list[Split]]
     if cv is None or is_number(cv):
         number, repeats = (_FOLDS, _REPEATS) if cv is None else (int(cv), 1)
-        draw = partial(repeated_folds, number, repeats, strata, **options)
+        draw = partial(repeated_folds, number, repeats, y, **options)
     elif isinstance(cv, str):
-        draw = partial(five_by_two_folds, strata, **options)
+        draw = partial(five_by_two_folds, y, **options)
     else:
         draw = partial(_drawn, cv, y, given, classes)
     splits = draw()
@@ -238,7 +234,7 @@ def _drawn(cv: Any, y: np.ndarray, groups: np.ndarray | None, classes: bool) -> 
 # -- scoring ---------------------------------------------------------------------------------
 
 
-def checked_scoring(scoring: Any, methods: Mapping[str, BaseEstimator]) -> Any:
+def checked_scoring(scoring: Any, methods: Mapping[str, BaseEstimator], y: Any = None) -> Any:
     """Return scorers by name, or a function, as for ``cross_validate``.
 
     The default is accuracy, R² or, of survival models, the concordance index instead of
@@ -246,10 +242,10 @@ def checked_scoring(scoring: Any, methods: Mapping[str, BaseEstimator]) -> Any:
     scoring.
     """
     if scoring is None:
-        if of_classes(methods):
-            scoring = "accuracy"
-        elif any(map(of_survival, methods.values())):
+        if of_survival(methods, y):
             scoring = "concordance_index"
+        elif of_classes(methods):
+            scoring = "accuracy"
         elif all(map(is_regressor, methods.values())):
             scoring = "r2"
         else:
@@ -310,18 +306,19 @@ def compare(
         begin with ``FunctionTransformer(Views.joined)``. They are cloned, not fitted.
     X, y : as for the ``fit`` of the methods
         A table, a dict of tables or :class:`~manykernels.Views`, or for methods with
-        ``kernels="precomputed"`` a :class:`~manykernels.KernelStack`; classes or numbers.
+        ``kernels="precomputed"`` a :class:`~manykernels.KernelStack`; classes, numbers, or events
+        and times.
     groups : array-like of shape (n_samples,), optional
         Labels of the groups of samples, such as the patients of several samples each. No split
         divides a group. Methods whose ``fit`` takes groups are given those of their training
         samples, and so is the last step of a pipeline, or a search by a splitter of groups.
     cv : int, splitter, iterable of splits, "5x2" or None, default=None
         Cross-validation: a number of folds, "5x2" for five replications of two folds, or as in
-        scikit-learn. By default five folds, twice. Folds are random, stratified for classifiers,
-        and keep groups together, or repeated rows if there are no groups.
+        scikit-learn. By default five folds, twice. Folds are random, stratified by classes or
+        events, and keep groups together, or repeated rows if there are no groups.
     scoring : str, list of str, dict, callable or None, default=None
         Scores, of which larger is better, as in scikit-learn's ``cross_validate``, or names in
-        :data:`manykernels.metrics.SCORERS`. By default accuracy, R² for numbers, or the
+        :data:`manykernels.metrics.SCORERS`. By default accuracy, R² for numbers, or Harrell's
         concordance index for survival times.
     path : str or Path, optional
         Folder in which finished cells, each a method on a split, are stored. The same call reuses
@@ -411,7 +408,7 @@ def compare(
         raise ValueError(f'error_score must be NaN or "raise", got {error_score!r}.')
     estimators = checked_methods(methods)
     classes = of_classes(estimators)
-    scorers = checked_scoring(scoring, estimators)
+    scorers = checked_scoring(scoring, estimators, y)
     X, y, given = checked_data(estimators, X, y, groups)
     numbers = None if given is None else group_numbers(given)
     splits = drawn_splits(

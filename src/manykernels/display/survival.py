@@ -140,13 +140,29 @@ class SurvivalDisplay(Display):
         ax, **kwargs
             As for :meth:`plot`.
         """
-        event, _, _ = survival_target(y)
-        risks = check_risk(risk, len(event))
-        groups = risk_groups(risks, n_groups)
-        names = np.array(_group_names(n_groups), dtype=object)
-        return cls.from_groups(
-            y, names[groups], order=names, confidence=confidence, unit=unit, ax=ax, **kwargs
-        )
+        options: dict[str, Any] = {"confidence": confidence, "unit": unit}
+        return cls.of_predictions(y, risk, n_groups=n_groups, **options).plot(ax, **kwargs)
+
+    @classmethod
+    def of_predictions(
+        cls,
+        y: Any,
+        risk: ArrayLike,
+        *,
+        n_groups: int = 3,
+        confidence: float = 0.95,
+        unit: str = "",
+        sample_weight: np.ndarray | None = None,
+    ) -> Self:
+        """Return the display of :meth:`from_predictions` without drawing it.
+
+        With sample weights, numbers at risk are sums of weights.
+        """
+        event, time, _ = survival_target(y)
+        groups = risk_groups(check_risk(risk, len(event)), n_groups)
+        members = {name: groups == i for i, name in enumerate(_group_names(n_groups))}
+        curves = _curves(event, time, members, confidence, sample_weight)
+        return cls.from_curves(curves, confidence=confidence, unit=unit)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **kwargs: Any) -> Self:
@@ -197,12 +213,11 @@ class SurvivalDisplay(Display):
                 f"{members.shape}."
             )
         known = np.unique(members) if order is None else list(order)
-        curves = {}
         for group in known:
-            rows = members == group
-            if not rows.any():
+            if not (members == group).any():
                 raise ValueError(f"No sample is in the group {group!r}.")
-            curves[str(group)] = kaplan_meier(event[rows], time[rows], confidence=confidence)
+        rows_of = {str(group): members == group for group in known}
+        curves = _curves(event, time, rows_of, confidence)
         return cls.from_curves(curves, confidence=confidence, unit=unit).plot(ax, **kwargs)
 
     @classmethod
@@ -334,6 +349,25 @@ class SurvivalDisplay(Display):
         literally(unit)
 
 
+def _curves(
+    event: np.ndarray,
+    time: np.ndarray,
+    members: dict[str, np.ndarray],
+    confidence: float,
+    sample_weight: np.ndarray | None = None,
+) -> dict[str, KaplanMeier]:
+    """Return the Kaplan–Meier curve of each group; `members` are masks of samples."""
+    return {
+        name: kaplan_meier(
+            event[rows],
+            time[rows],
+            confidence=confidence,
+            sample_weight=None if sample_weight is None else sample_weight[rows],
+        )
+        for name, rows in members.items()
+    }
+
+
 def risk_groups(risk: np.ndarray, n_groups: int) -> np.ndarray:
     """Return the group of each sample, 0 for the lowest risks, with about equal numbers.
 
@@ -463,6 +497,27 @@ class SurvivalCalibrationDisplay(Display):
         ax, **kwargs
             As for :meth:`plot`.
         """
+        options: dict[str, Any] = {"n_groups": n_groups, "name": name, "unit": unit}
+        display = cls.of_predictions(y, survival, horizon, confidence=confidence, **options)
+        return display.plot(ax, **kwargs)
+
+    @classmethod
+    def of_predictions(
+        cls,
+        y: Any,
+        survival: ArrayLike,
+        horizon: float,
+        *,
+        n_groups: int = 5,
+        name: str = "",
+        confidence: float = 0.95,
+        unit: str = "",
+        sample_weight: np.ndarray | None = None,
+    ) -> Self:
+        """Return the display of :meth:`from_predictions` without drawing it.
+
+        Sample weights are those of the Kaplan–Meier estimates and of the means.
+        """
         event, time, _ = survival_target(y)
         probabilities = check_risk(survival, len(event), "survival")
         outside = (probabilities < 0.0) | (probabilities > 1.0)
@@ -477,18 +532,24 @@ class SurvivalCalibrationDisplay(Display):
                 "choose a time in between."
             )
         groups = risk_groups(probabilities, n_groups)
-        members = [groups == group for group in range(n_groups)]
-        curves = [kaplan_meier(event[rows], time[rows], confidence=confidence) for rows in members]
+        members = {str(group): groups == group for group in range(n_groups)}
+        curves = _curves(event, time, members, confidence, sample_weight).values()
+        weights = np.ones(len(event)) if sample_weight is None else sample_weight
         return cls(
-            np.array([probabilities[rows].mean() for rows in members]),
+            np.array(
+                [
+                    np.average(probabilities[rows], weights=weights[rows])
+                    for rows in members.values()
+                ]
+            ),
             np.array([curve(horizon) for curve in curves]),
             np.array([curve.interval(horizon) for curve in curves]),
-            np.array([float(rows.sum()) for rows in members]),
+            np.array([float(rows.sum()) for rows in members.values()]),
             float(horizon),
             name,
             confidence,
             unit,
-        ).plot(ax, **kwargs)
+        )
 
     @classmethod
     def from_estimator(

@@ -43,6 +43,10 @@ from ..utils.folds import (
 )
 from ..utils.storable import storable
 
+# Relative difference between a loss and the sum of the losses of samples, to be called a sum:
+# far above rounding errors, far below the share of a sample.
+_SUMMED = 1e-6
+
 
 @dataclass(frozen=True)
 class SplitOutputs:
@@ -181,15 +185,51 @@ def explained_deviance(
     1 for the same outputs and 0 for others, as R² of scikit-learn.
     """
     function = loss(targets, sample_weight=sample_weight)
-    value = function.value(outputs[:, None])
-    constant = np.tile(function.initial_biases(), (len(outputs), 1))
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(constant).all():
-            constant, _ = with_best_biases(function, constant)
-        least = function.value(constant)
+    value, least = function.value(outputs[:, None]), _least_of_constants(function, len(outputs))
     if least > 0.0:
         return 1.0 - value / least
     return 0.0 if value > 0.0 else 1.0
+
+
+def _least_of_constants(function: SmoothFunction, n_samples: int) -> float:
+    """Return φ of the best constant output."""
+    constant = np.tile(function.initial_biases(), (n_samples, 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(constant).all():
+            constant, _ = with_best_biases(function, constant)
+        return function.value(constant)
+
+
+def deviance_losses(
+    loss: Callable[..., SmoothFunction],
+    y: np.ndarray,
+    predictions: np.ndarray,
+    weights: np.ndarray,
+    judged: np.ndarray,
+) -> np.ndarray:
+    """Return the loss of every sample relative to the mean loss of the best constant.
+
+    Their mean is 1 − D². `loss` makes φ of targets, which must be a sum over samples times
+    weights; the constant is the best for all samples, and the losses are those of `judged` ones.
+    """
+    function = loss(y, sample_weight=weights)
+    mean = _least_of_constants(function, len(y)) / weights.sum()
+    if not mean > 0.0:
+        raise ValueError("D² is not defined: the best constant explains all of y.")
+    y, weights = y[judged], weights[judged]
+    outputs = _outputs_of_means(predictions[judged, None], function.link)
+    total, terms = loss(y, sample_weight=weights).value(outputs), np.empty(len(y))
+    for i in range(len(y)):
+        others = weights.copy()
+        others[i] = 0.0
+        terms[i] = total - loss(y, sample_weight=others).value(outputs)
+    if not np.isclose(terms.sum(), total, rtol=_SUMMED, atol=_SUMMED * mean * weights.sum()):
+        raise ValueError(
+            "The loss is no sum over samples of losses times sample weights, so that D² has no "
+            "interval."
+        )
+    losses: np.ndarray = terms / (weights * mean)
+    return losses
 
 
 class KnownMeans(KnownValues):
@@ -201,8 +241,7 @@ class KnownMeans(KnownValues):
         self.loss = loss
 
     def score(self, X: object, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-        with np.errstate(divide="ignore"):
-            outputs = self.values if self.link == "identity" else np.log(self.values)
+        outputs = _outputs_of_means(self.values, self.link)
         return explained_deviance(self.loss, y, outputs, sample_weight)
 
 
@@ -223,6 +262,12 @@ class HeldOutMeans(HeldOutValues):
 def predicted_means(outputs: np.ndarray, link: str) -> np.ndarray:
     """Return predictions from outputs."""
     return outputs if link == "identity" else np.exp(outputs)
+
+
+def _outputs_of_means(means: np.ndarray, link: str) -> np.ndarray:
+    """Return outputs from predictions."""
+    with np.errstate(divide="ignore"):
+        return means if link == "identity" else np.log(means)
 
 
 class KnownRisks(BaseEstimator):

@@ -334,7 +334,8 @@ GLM_LOSSES: dict[str, SmoothLossMaker] = {"poisson": _counts}
 _OF_COUNTS = ("poisson", Poisson)
 
 
-def _loss_maker(loss: Any) -> SmoothLossMaker:
+def loss_maker(loss: Any) -> SmoothLossMaker:
+    """Return the function that makes φ for a value of the parameter `loss`."""
     return GLM_LOSSES[loss] if isinstance(loss, str) else loss
 
 
@@ -350,7 +351,7 @@ class GLMTask(SmoothTask):
         rows = centred_values(estimator, X, y, sample_weight, groups=groups)
         if self.loss in _OF_COUNTS:
             # All targets, so that errors have the number of the row.
-            _loss_maker(self.loss)(np.asarray(y, np.float64).ravel())
+            loss_maker(self.loss)(np.asarray(y, np.float64).ravel())
         function = self.function(Samples(None, rows.targets, weights=rows.weights))
         if self.loss not in _OF_COUNTS:
             # Outputs on both sides of the best constant.
@@ -359,7 +360,7 @@ class GLMTask(SmoothTask):
         return rows
 
     def function(self, samples: Samples) -> SmoothFunction:
-        function = _loss_maker(self.loss)(samples.targets, sample_weight=samples.weights)
+        function = loss_maker(self.loss)(samples.targets, sample_weight=samples.weights)
         if not isinstance(function, SmoothFunction) or function.n_outputs != 1:
             raise TypeError(
                 "loss(y, sample_weight=…) must return a SmoothFunction with one output per "
@@ -370,7 +371,7 @@ class GLMTask(SmoothTask):
 
     def held_out(self, parts: list[SplitOutputs], tests: list[Samples]) -> HeldOut:
         parts = [replace(part, outputs=part.outputs[..., 0]) for part in parts]
-        loss = _loss_maker(self.loss)
+        loss = loss_maker(self.loss)
         return HeldOutMeans(parts, tests, loss, loss(tests[0].targets, sample_weight=None).link)
 
     def described(self, data: Any, evaluation: Any) -> dict[str, Any]:
@@ -425,13 +426,13 @@ class GeneralizedRegressor(KernelRegressor):
 
     def _known(self, predictions: np.ndarray) -> KnownMeans:
         """Return a model with these predictions, for scorers."""
-        return KnownMeans(predictions, self.link_, _loss_maker(self.loss))
+        return KnownMeans(predictions, self.link_, loss_maker(self.loss))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """D² on new samples: the share of the loss of the best constant that is explained."""
         X, y, sample_weight = matched_by_label(self, X, y, sample_weight)[:3]
         return explained_deviance(
-            _loss_maker(self.loss), np.asarray(y, float), super().predict(X), sample_weight
+            loss_maker(self.loss), np.asarray(y, float), super().predict(X), sample_weight
         )
 
 

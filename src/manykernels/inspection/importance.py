@@ -32,6 +32,7 @@ from ..utils.sklearn import check_sample_weight, num_samples, warn_caller
 from ..utils.versions import aligned
 from .intervals import UNKNOWN, Intervals, Mean
 from .study import (
+    Judged,
     Study,
     ViewKernels,
     at_chosen_norm,
@@ -302,10 +303,10 @@ class Models:
         self.study, self.fitted, self.views, self.verbose = study, fitted, views, verbose
         self.plain, self.learner = without_search(learner, fitted), at_chosen_norm(learner, fitted)
         self.done = 0
-        self.all = study.losses(self.learner, slice(None), fitted)
-        self.without: list[np.ndarray | None] = [None] * len(views)
-        self.alone: list[np.ndarray | None] = [None] * len(views)
-        self.plain_sum: np.ndarray | None = None
+        self.all = study.judge(self.learner, slice(None), fitted)
+        self.without: list[Judged | None] = [None] * len(views)
+        self.alone: list[Judged | None] = [None] * len(views)
+        self.plain_sum: Judged | None = None
         self.shares: list[np.ndarray] = []
         self._note("all views", self.all)
 
@@ -314,33 +315,34 @@ class Models:
         study, kernels = self.study, np.arange(self.study.stack.n_kernels)
         for j, view in enumerate(self.views):
             rest = np.setdiff1d(kernels, view.kernels)
-            self.without[j] = self._losses(f"without {view.name!r}", self.learner, rest)
+            self.without[j] = self._judged(f"without {view.name!r}", self.learner, rest)
         equal = of_plain_sum(self.learner, len(kernels))
-        self.plain_sum = self.all if equal is None else self._losses("plain sum", equal, kernels)
+        self.plain_sum = self.all if equal is None else self._judged("plain sum", equal, kernels)
         for j, view in enumerate(self.views):
             if len(view.exclusive):
-                self.alone[j] = self._losses(f"only {view.name!r}", self.learner, view.exclusive)
+                self.alone[j] = self._judged(f"only {view.name!r}", self.learner, view.exclusive)
         for k, shares in enumerate(resampled_shares(study, self.plain, self.views, resamples)):
             self.shares.append(shares)
             self._note(f"half-sample {k + 1}")
 
-    def _losses(self, title: str, learner: KernelEstimator, kernels: np.ndarray) -> np.ndarray:
+    def _judged(self, title: str, learner: KernelEstimator, kernels: np.ndarray) -> Judged:
         try:
-            losses = self.study.losses(learner, kernels)
+            model = self.study.judge(learner, kernels)
         except ValueError as error:
             raise ValueError(f"Model {title}: {error}") from error
-        self._note(title, losses)
-        return losses
+        self._note(title, model)
+        return model
 
-    def _note(self, title: str, losses: np.ndarray | None = None) -> None:
-        if losses is not None:
+    def _note(self, title: str, model: Judged | None = None) -> None:
+        if model is not None:
             self.done += 1
         if not self.verbose:
             return
-        scoring = self.study.scoring
-        score = (
-            "" if losses is None else f"  {scoring.name} {scoring.best - np.nanmean(losses):.4f}"
-        )
+        scoring, score = self.study.scoring, ""
+        if model is not None:
+            known = ~np.isnan(model.losses)
+            mean = np.average(model.losses[known], weights=self.study.weights[known])
+            score = f"  {scoring.name} {scoring.best - mean:.4f}"
         print(f"[view_importance] {title}{score}")
 
     def result(self, confidence: float) -> ViewImportance:
@@ -356,14 +358,16 @@ class Models:
             scoring.hit_or_miss,
             slack,
             study.groups,
-            scoring.within,
+            study.y["event"] if scoring.of_pairs else None,
         )
 
-        def scored(losses: np.ndarray | None) -> Mean:
-            return UNKNOWN if losses is None else scoring.score(intervals.of(losses))
+        def scored(model: Judged | None) -> Mean:
+            return UNKNOWN if model is None else scoring.score(intervals.of(model.losses))
 
-        def worse(losses: np.ndarray | None) -> Mean:
-            return UNKNOWN if losses is None else intervals.of_difference(losses, self.all)
+        def worse(model: Judged | None) -> Mean:
+            if model is None:
+                return UNKNOWN
+            return intervals.of_difference(*study.paired(model, self.all))
 
         score, plain_sum, gain = scored(self.all), scored(self.plain_sum), worse(self.plain_sum)
         falls, alone = list(map(worse, self.without)), list(map(scored, self.alone))
@@ -444,9 +448,9 @@ def view_importance(
     scoring : str or callable, optional
         For classes "accuracy" (default) or "neg_log_loss", which is more sensitive if the
         estimator has probabilities; for numbers "r2" (default), "neg_mean_squared_error" or
-        "neg_mean_absolute_error"; for survival times "concordance_index". A function
-        ``loss(y, predictions)`` must return an array with one loss per sample; the score is minus
-        its mean.
+        "neg_mean_absolute_error"; for MKGLM also "d2" (default), the share of its loss that is
+        explained; for survival times "concordance_index". A function ``loss(y, predictions)``
+        must return an array with one loss per sample; the score is minus its mean.
     cv : int, splitter or iterable of splits, optional
         Folds that are held out. By default, samples are left out in closed form if the estimator
         supports it (square loss), in the folds of a search, and else in five folds. Every sample
@@ -484,9 +488,10 @@ def view_importance(
     added in quadrature, for the random effect of a view of noise, and then ``√tol`` standard
     deviations, for the finite accuracy of two fits. Accuracy has Wilson's interval, and its
     differences that of Agresti and Min, with the same number of independent samples. R² takes the
-    variance of y as known. Losses of the concordance index are linear in the influences of the
-    samples on it, and its interval is Wilson's for the same standard error. The intervals are for
-    the score of these models on new samples. The coverage of the others is measured in
+    variance of y as known, and D² the loss of the best constant. In intervals of the concordance
+    index, and of its differences, the influences of samples on the index take the place of losses
+    (the infinitesimal jackknife), and the number of events that of samples. The intervals are for
+    the score of these models on new samples. Their coverage is measured in
     docs/benchmarks/importance.md.
 
     A share of the weights has Student's interval, clipped to [0, 1], with the standard deviation

@@ -23,6 +23,12 @@ Zero-one losses have Wilson's interval (1927) for their mean; differences have t
 Min (2005), Wald's with half a sample added to each of the four combinations of correct and wrong.
 Both keep their coverage if hardly any sample is wrong, or if the two models hardly ever disagree.
 
+A concordance index is a share of pairs of samples. It has no losses of single samples, but
+influences, and the index less its influences, times n, takes their place: the mean is that of the
+pairs, and the standard error that of the infinitesimal jackknife. Its interval is Wilson's with
+this standard error. Quantiles are Student's for as many samples as there are events, because only
+events are compared with others.
+
 References
 ----------
 E. B. Wilson. Probable inference, the law of succession, and statistical inference. Journal of the
@@ -40,6 +46,7 @@ import numpy as np
 from scipy import stats
 
 from ..utils.folds import effective_size
+from ..utils.numerics import ACCUMULATED
 
 # Error of a mean difference whose differences have no spread, in standard deviations of the losses
 # divided by n. For squared errors with and without a column of noise it is √2.
@@ -127,8 +134,9 @@ class Intervals:
         the losses. It is added to both sides of intervals of differences.
     groups : ndarray of shape (n_rows,) or None
         Groups of rows that are not independent; None if all rows are independent.
-    within : (float, float) or None
-        Range of mean losses; None if it is bounded only by nonnegative losses.
+    events : ndarray of bool, (n_rows,), or None
+        Rows with an event, if the mean is a share of pairs of samples in which the first had an
+        event; None for losses of single samples.
     """
 
     weights: np.ndarray
@@ -137,19 +145,21 @@ class Intervals:
     hit_or_miss: bool = False
     slack: float = 0.0
     groups: np.ndarray | None = None
-    within: tuple[float, float] | None = None
+    events: np.ndarray | None = None
 
     def of(self, losses: np.ndarray) -> Mean:
         """Return the mean loss with its interval."""
         values, weights, n = self._judged(losses)
         mean = float(weights @ values / n)
+        if self.events is not None:
+            return self._of_pairs(losses, mean, n)
         if self.hit_or_miss:
             quantile = float(stats.norm.isf(self._tail))
             mean = min(mean, 1.0)  # corrects rounding errors
             return Mean(mean, *wilson(mean, self._independent(n), quantile))
-        least, most = self.within or (0.0 if (values >= 0.0).all() else -np.inf, np.inf)
-        quantile = float(stats.t.isf(self._tail, n - 1.0))
-        return Mean(mean, *within_range(mean, self._error(losses), quantile, least, most))
+        least = 0.0 if (values >= 0.0).all() else -np.inf
+        quantile = self._quantile(losses, n)
+        return Mean(mean, *within_range(mean, self._error(losses), quantile, least))
 
     def of_difference(self, first: np.ndarray, second: np.ndarray) -> Mean:
         """Return the mean of ``first - second`` with its interval."""
@@ -158,7 +168,7 @@ class Intervals:
             return self._of_matched_shares(difference)
         values, weights, n = self._judged(difference)
         mean, deviation = float(weights @ values / n), self._deviation(second)
-        half = float(stats.t.isf(self._tail, n - 1.0)) * self._error(difference)
+        half = self._quantile(difference, n) * self._error(difference)
         half = float(np.hypot(half, _OF_ORDER * deviation / n)) + self.slack * deviation
         return Mean(mean, mean - half, mean + half)
 
@@ -197,6 +207,27 @@ class Intervals:
     @property
     def _tail(self) -> float:
         return (1.0 - self.confidence) / 2.0
+
+    def _quantile(self, values: np.ndarray, n: float) -> float:
+        """Return the quantile of Student's distribution for n samples, or for their events."""
+        degrees = n - 1.0 if self.events is None else max(self._n_events(values) - 1.0, 1.0)
+        return float(stats.t.isf(self._tail, degrees))
+
+    def _n_events(self, values: np.ndarray) -> int:
+        """Return the number of samples with events; of groups, if there are some."""
+        assert self.events is not None
+        rows = np.flatnonzero(self.events & ~np.isnan(values))
+        return len(rows) if self.groups is None else len(np.unique(self.groups[rows]))
+
+    def _of_pairs(self, losses: np.ndarray, mean: float, n: float) -> Mean:
+        """Return the mean of linearised losses, a share of pairs, with its interval."""
+        mean, error = min(max(mean, 0.0), 1.0), self._error(losses)
+        quantile = self._quantile(losses, n)
+        if error <= ACCUMULATED and mean * (1.0 - mean) <= ACCUMULATED:
+            # All pairs are alike: no more than these are disjoint.
+            n_pairs = min(float(self._n_events(losses)), n / 2.0)
+            return Mean(mean, *wilson(mean, self._independent(n_pairs), quantile))
+        return Mean(mean, *within_range(mean, error, quantile, 0.0, 1.0))
 
     def _of_matched_shares(self, difference: np.ndarray) -> Mean:
         difference, weights, n = self._judged(difference)

@@ -13,8 +13,10 @@ from .. import estimators
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
 from ..estimators.gated import GateParameters
+from ..estimators.held_out import deviance_losses
 from ..estimators.inputs import groups_of
 from ..estimators.prediction import KernelClassifier, chosen_classes
+from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.composition import OfView
 from ..metrics.survival import concordance_index, concordance_influences
@@ -57,6 +59,14 @@ class Answers:
         return Answers(predictions, judged, log_losses)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """Held-out predictions of a model, and their losses, (n_rows,)."""
+
+    answers: Answers
+    losses: np.ndarray
+
+
 #: Function of y, predictions and sample weights that returns a loss per row, (n_rows,).
 Losses = Callable[[np.ndarray, Answers, np.ndarray], np.ndarray]
 
@@ -74,8 +84,9 @@ class Scoring:
     hit_or_miss : bool
         Whether every loss is 0 or 1.
     needs_probabilities : bool
-    within : (float, float) or None
-        Range of mean losses, if single losses may lie outside.
+    of_pairs : bool
+        Whether the score is a share of pairs of samples, and the losses are linearised: they
+        depend on all samples that are held out.
     """
 
     name: str
@@ -83,7 +94,7 @@ class Scoring:
     best: float = 0.0
     hit_or_miss: bool = False
     needs_probabilities: bool = False
-    within: tuple[float, float] | None = None
+    of_pairs: bool = False
 
     def of(self, y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
         """Return the loss of each row; NaN for rows that were not held out."""
@@ -129,10 +140,10 @@ def _unexplained(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.nda
 
 
 def discordances(y: np.ndarray, risk: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return losses whose mean is one minus the concordance index of risks.
+    """Return linearised losses of risks, whose mean is one minus Harrell's index.
 
-    They are linear in the influences of the samples on the index, so that the spread of their
-    mean, and of mean differences between models, is that of the index.
+    The influences of the samples on the index take the place of losses, so that the spread of
+    their mean, and of mean differences between models, is that of the index.
     """
     index = concordance_index(y["event"], y["time"], risk, sample_weight=weights)
     influences = concordance_influences(y["event"], y["time"], risk, sample_weight=weights)
@@ -146,7 +157,7 @@ def _discordances(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.nd
     return losses
 
 
-#: Scores, with their names in scikit-learn.
+#: Scores, with their names in scikit-learn or in `manykernels.metrics`.
 OF_CLASSES = [
     Scoring("accuracy", _misses, 1.0, hit_or_miss=True),
     Scoring("neg_log_loss", _log_losses, needs_probabilities=True),
@@ -156,16 +167,34 @@ OF_NUMBERS = [
     Scoring("neg_mean_squared_error", _squared),
     Scoring("neg_mean_absolute_error", _absolute),
 ]
-OF_SURVIVAL = [Scoring("concordance_index", _discordances, 1.0, within=(0.0, 1.0))]
+OF_SURVIVAL = [Scoring("concordance_index", _discordances, 1.0, of_pairs=True)]
+
+
+def _scorings_for(estimator: KernelEstimator) -> list[Scoring]:
+    """Return the scores of an estimator; the first is the default."""
+    if isinstance(estimator, SurvivalEstimator):
+        return OF_SURVIVAL
+    if isinstance(estimator, GeneralizedRegressor):
+        return [Scoring("d2", _unexplained_deviance(estimator), 1.0), *OF_NUMBERS]
+    return OF_CLASSES if is_classifier(estimator) else OF_NUMBERS
+
+
+def _unexplained_deviance(estimator: GeneralizedRegressor) -> Losses:
+    """Return losses by the loss of the estimator, relative to that of the best constant."""
+
+    def losses(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
+        values, judged, loss = np.full(len(y), np.nan), answers.judged, loss_maker(estimator.loss)
+        values[judged] = deviance_losses(loss, y, answers.predictions, weights, judged)
+        return values
+
+    return losses
 
 
 def checked_scoring(
     scoring: str | Callable[..., Any] | None, estimator: KernelEstimator
 ) -> Scoring:
     """Return the score with this name, the default for None, or a score of a loss function."""
-    known = OF_CLASSES if is_classifier(estimator) else OF_NUMBERS
-    if isinstance(estimator, SurvivalEstimator):
-        known = OF_SURVIVAL
+    known = _scorings_for(estimator)
     if scoring is None:
         return known[0]
     if callable(scoring):
@@ -527,10 +556,10 @@ class Study:
         groups = groups_for(learner, self.given) if searches(learner) else {}
         return clone(learner).fit(self.stack.select(kernels), self.y, counts, **groups)
 
-    def losses(
+    def judge(
         self, learner: KernelEstimator, kernels: Any, fitted: KernelEstimator | None = None
-    ) -> np.ndarray:
-        """Return the held-out loss of each row, of models with some of the kernels.
+    ) -> Judged:
+        """Return held-out predictions and losses of each row, of models with some of the kernels.
 
         `fitted` is the model of all rows, if available. A search uses all rows; folds are then
         held out with the chosen parameters.
@@ -540,7 +569,19 @@ class Study:
             answers = self._answers(learner, kernels, fitted)
         else:
             answers = self._of(rows)._answers(learner, kernels, None).spread(rows, len(self.y))
-        return self.scoring.of(self.y, answers, self.weights)
+        return Judged(answers, self.scoring.of(self.y, answers, self.weights))
+
+    def paired(self, first: Judged, second: Judged) -> tuple[np.ndarray, np.ndarray]:
+        """Return losses of two models that can be compared row by row."""
+        if not self.scoring.of_pairs:
+            return first.losses, second.losses
+        # Pairs of samples that both models judge.
+        both = first.answers.judged & second.answers.judged
+        losses = [
+            self.scoring.of(self.y, replace(model.answers, judged=both), self.weights)
+            for model in (first, second)
+        ]
+        return losses[0], losses[1]
 
     def _rows_with(self, kernels: Any) -> np.ndarray:
         """Return rows that have at least one of the kernels."""
@@ -576,8 +617,9 @@ class Study:
     def _held_out(self, learner: KernelEstimator, stack: KernelStack, splits: Splits) -> Answers:
         """Return held-out predictions of the folds."""
         y, counts = self.y, self.counts
-        predictions = np.zeros(len(y)) if y.dtype.names else np.zeros_like(y)
-        judged = np.zeros(len(y), bool)
+        predictions, judged = np.zeros(y.shape), np.zeros(len(y), bool)
+        if is_classifier(learner):
+            predictions = np.zeros_like(y)
         log_losses = np.full(len(y), np.nan) if self.scoring.needs_probabilities else None
         for train, test in splits:
             weights = None if counts is None else counts[train]
@@ -631,10 +673,10 @@ def splits_of(
     """
     if cv is None and leaves_out_honestly(fitted):
         return None
-    classes = strata_of(fitted, y[kept])
+    strata = strata_of(fitted, y[kept])
     splits, tested = [], np.zeros(len(kept), int)
     if cv is None or (isinstance(cv, int) and not isinstance(cv, bool)):
-        parts = _folds(DEFAULT_FOLDS if cv is None else cv, classes, groups, random_state)
+        parts = _folds(DEFAULT_FOLDS if cv is None else cv, strata, groups, random_state)
     else:
         splits_of_all = splits_of_rows(cv, y, given, classifier=is_classifier(fitted))
         parts = [
@@ -643,7 +685,7 @@ def splits_of(
         ]
     for k, (train, test) in enumerate(parts):
         tested[test] += 1
-        refuse_split(k, train, test, classes)
+        refuse_split(k, train, test, strata if is_classifier(fitted) else None)
         splits.append((train, test))
     if tested.max(initial=0) > 1:
         row = int(kept[tested.argmax()])
@@ -655,15 +697,15 @@ def splits_of(
 
 
 def _folds(
-    n_folds: int, classes: np.ndarray | None, groups: np.ndarray, random_state: int
+    n_folds: int, strata: np.ndarray | None, groups: np.ndarray, random_state: int
 ) -> list[Any]:
     """Return training and test rows of shuffled, stratified folds."""
     if n_folds < 2:
         raise ValueError(f"cv={n_folds}: there must be at least 2 folds.")
     rows = np.arange(len(groups))
     labels = np.zeros(len(groups), int)
-    if classes is not None:
-        labels = np.unique(classes, return_inverse=True)[1]
+    if strata is not None:
+        labels = np.unique(strata, return_inverse=True)[1]
     folds = stratified_folds(labels, groups, n_folds, seed=random_state)
     if len(folds) < 2:
         raise ValueError(

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import is_classifier, is_outlier_detector
 
-from ..display import ValidationDisplay
+from ..display import SurvivalCalibrationDisplay, SurvivalDisplay, ValidationDisplay
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
+from ..estimators.held_out import KnownRisks, deviance_losses
 from ..estimators.inputs import (
     MatrixSource,
     checked_groups,
@@ -24,7 +25,7 @@ from ..estimators.inputs import (
     rows_that_count,
 )
 from ..estimators.regional import SourceWithShares
-from ..estimators.smooth import GeneralizedRegressor
+from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..inspection.intervals import Intervals, Mean
 from ..inspection.study import LeftOutAnswers, discordances, left_out_answers
 from ..kernels import KernelStack
@@ -32,8 +33,10 @@ from ..kernels.completion import views_of_kernels
 from ..kernels.tables import Table
 from ..kernels.views import row_keys
 from ..metrics.classwise import effective_number, in_use
+from ..metrics.survival import partial_likelihood_scorer
 from ..scale.blocks import comes_in_blocks
 from ..survival import survival_array
+from ..survival.curves import survival_probabilities
 from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, safe_indexing
 from ..utils.versions import shortened
@@ -545,16 +548,13 @@ class Answers:
     n_folds: int | None = None
 
     def mean(
-        self,
-        losses: np.ndarray,
-        hit_or_miss: bool = False,
-        within: tuple[float, float] | None = None,
+        self, losses: np.ndarray, hit_or_miss: bool = False, events: np.ndarray | None = None
     ) -> Mean:
         """Return the mean of the losses of samples, with its interval."""
         # Fraction of the samples that each model was trained on; infinite for new samples.
         share = np.inf if self.n_folds is None else 1.0 - 1.0 / self.n_folds
         intervals = Intervals(
-            self.weights, CONFIDENCE, share, hit_or_miss, groups=self.groups, within=within
+            self.weights, CONFIDENCE, share, hit_or_miss, groups=self.groups, events=events
         )
         return intervals.of(losses)
 
@@ -654,21 +654,14 @@ def judgement(estimator: KernelEstimator, samples: Samples) -> dict[str, Any] | 
     if not len(answers.y):
         return "Predictions are not scored: no sample has a held-out prediction."
     common = {"how": answers.how, "n_samples": len(answers.y), "confidence": CONFIDENCE}
+    if isinstance(estimator, SurvivalEstimator):
+        survival = _of_survival(estimator, answers)
+        return survival if isinstance(survival, str) else {**common, **survival}
     if hasattr(estimator, "estimators_"):
         return {**common, **_of_labels(answers)}
     if is_classifier(estimator):
         return {**common, **_of_classes(estimator.classes_, answers)}
-    if isinstance(estimator, SurvivalEstimator):
-        try:
-            return {**common, **_of_survival(answers)}
-        except ValueError as error:
-            return f"Predictions are not scored. {error}"
-    contents = _of_numbers(answers)
-    if isinstance(estimator, GeneralizedRegressor):
-        known = estimator._known(answers.predictions)
-        explained = known.score(None, answers.y.astype(float), answers.weights)
-        contents["scores"].insert(0, {"name": "D²", "value": explained})
-    return {**common, **contents}
+    return {**common, **_of_numbers(estimator, answers)}
 
 
 def _score(name: str, mean: Mean) -> dict[str, Any]:
@@ -783,7 +776,7 @@ def _of_labels(answers: Answers) -> dict[str, Any]:
     return {"labels": rows, "scores": [{"name": "mean accuracy of the labels", "value": mean}]}
 
 
-def _of_numbers(answers: Answers) -> dict[str, Any]:
+def _of_numbers(estimator: KernelEstimator, answers: Answers) -> dict[str, Any]:
     y = answers.y.reshape(len(answers.y), -1).astype(float)
     predicted = answers.predictions.reshape(y.shape)
     mean = partial(np.average, weights=answers.weights)
@@ -798,6 +791,8 @@ def _of_numbers(answers: Answers) -> dict[str, Any]:
         if variance > 0.0:
             # As in view_importance, R² takes the variance of y as given.
             scores.insert(0, _score("R²", answers.mean(errors**2 / variance).times(-1.0, 1.0)))
+        if isinstance(estimator, GeneralizedRegressor):
+            scores.insert(0, _explained(estimator, answers))
         step = -(-len(y) // _MOST_POINTS)
         points = np.column_stack([y[::step, k], predicted[::step, k]])
         targets.append(
@@ -813,24 +808,91 @@ def _of_numbers(answers: Answers) -> dict[str, Any]:
     return {
         "targets": targets,
         "scores": targets[0]["scores"] if len(targets) == 1 else _means_of(targets),
-        "baseline": {"name": "always the mean", "value": 0.0},
+        "baseline": {
+            "name": "the best constant"
+            if isinstance(estimator, GeneralizedRegressor)
+            else "always the mean",
+            "value": 0.0,
+        },
     }
 
 
-def _of_survival(answers: Answers) -> dict[str, Any]:
-    losses = discordances(answers.y, answers.predictions, answers.weights)
-    index = answers.mean(losses, within=(0.0, 1.0)).times(-1.0, 1.0)
-    return {
-        "scores": [_score("concordance index", index)],
-        "baseline": {"name": "equal risks", "value": 0.5},
-        "n_events": int(answers.y["event"].sum()),
-    }
+def _explained(estimator: GeneralizedRegressor, answers: Answers) -> dict[str, Any]:
+    """Return D², the explained share of the loss, with its interval if it has one."""
+    y, every = np.asarray(answers.y, dtype=float), np.ones(len(answers.y), bool)
+    loss = loss_maker(estimator.loss)
+    try:
+        losses = deviance_losses(loss, y, answers.predictions, answers.weights, every)
+    except ValueError:
+        known = estimator._known(answers.predictions)
+        return {"name": "D²", "value": known.score(None, y, answers.weights)}
+    return _score("D²", answers.mean(losses).times(-1.0, 1.0))
 
 
 def _means_of(targets: list[dict[str, Any]]) -> list[dict[str, Any]]:
     scores = (score for target in targets for score in target["scores"])
     values = [score["value"] for score in scores if score["name"] == "R²"]
     return [{"name": "mean R² of the targets", "value": float(np.mean(values))}] if values else []
+
+
+# Number of groups of samples by their risk, and the largest number of groups by their
+# probability of survival.
+_RISK_GROUPS, _MOST_SURVIVAL_GROUPS = 3, 5
+
+
+def _of_survival(estimator: KernelEstimator, answers: Answers) -> dict[str, Any] | str:
+    y, risk, weights = answers.y, answers.predictions, answers.weights
+    try:
+        losses = discordances(y, risk, weights)
+    except ValueError as error:
+        return f"Predictions are not scored. {error}"
+    index = answers.mean(losses, events=y["event"]).times(-1.0, 1.0)
+    explained = partial_likelihood_scorer(KnownRisks(risk, None, None), None, y, weights)
+    contents: dict[str, Any] = {
+        "n_events": int(y["event"].sum()),
+        "scores": [
+            _score("concordance index", index),
+            {"name": "share of the partial deviance explained", "value": explained},
+        ],
+        "baseline": {"name": "equal risks of all samples", "value": 0.5},
+    }
+    options: dict[str, Any] = {"confidence": CONFIDENCE, "sample_weight": weights}
+    if len(np.unique(risk)) >= _RISK_GROUPS:
+        try:
+            display = SurvivalDisplay.of_predictions(y, risk, n_groups=_RISK_GROUPS, **options)
+            contents["curves"] = display.data()
+        except ValueError:  # too many equal risks
+            pass
+    contents["survival"] = _survival_calibration(estimator, answers, options)
+    return contents
+
+
+def _survival_calibration(
+    estimator: Any, answers: Answers, options: dict[str, Any]
+) -> dict[str, Any] | str:
+    """Return predicted and observed survival up to the median event time, or why there is none."""
+    y, risk = answers.y, answers.predictions
+    hazard = estimator.baseline_hazard_
+    if isinstance(hazard, dict):
+        return (
+            "The calibration is not shown: every stratum has a baseline hazard of its own, and a "
+            "report does not know the strata of samples."
+        )
+    times = y["time"][y["event"] & (y["time"] <= hazard.end)]
+    n_groups = min(_MOST_SURVIVAL_GROUPS, len(y) // _PER_BIN)
+    few = "The calibration is not shown: there are too few samples, events or different risks."
+    if n_groups < _FEWEST_BINS or not len(times):
+        return few
+    # Three digits are enough for a time that is not special.
+    horizon = min(float(f"{np.median(times):.3g}"), hazard.end, float(y["time"].max()))
+    survival = survival_probabilities(np.array([hazard(horizon)]), risk)[:, 0]
+    try:
+        display = SurvivalCalibrationDisplay.of_predictions(
+            y, survival, horizon, n_groups=n_groups, **options
+        )
+    except ValueError:
+        return few
+    return {"groups": display.data(), "held_out": answers.n_folds is not None}
 
 
 def _of_novelties(estimator: KernelEstimator, samples: Samples) -> dict[str, Any] | str:

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..display import ConvergenceDisplay, ImportanceDisplay, ValidationDisplay
+from ..display import (
+    ConvergenceDisplay,
+    ImportanceDisplay,
+    SurvivalCalibrationDisplay,
+    SurvivalDisplay,
+    ValidationDisplay,
+)
 from ..display.base import BLUE, COLORS, GREY, GUIDE, Display, bare, cue, pyplot
 from ..display.validation import parameter_name
 from ..estimators.base import KernelEstimator
@@ -153,6 +159,31 @@ def calibration_picture(calibration: dict[str, Any]) -> dict[str, Any]:
         "Calibration",
         f"{len(bins)} groups of samples: the observed share against the {calibration['of']}. "
         "On the dashed line both are equal.",
+    )
+
+
+def curves_picture(curves: dict[str, Any]) -> dict[str, Any]:
+    """Draw Kaplan–Meier curves of groups of risk; `curves` are the data of a SurvivalDisplay."""
+    text = (
+        "Kaplan–Meier curves of the samples with the lowest, medium and highest risks, with the "
+        "numbers still observed. The further the curves are apart, the better are the risks."
+    )
+    return picture(SurvivalDisplay(**curves), "curves", "Survival by predicted risk", text)
+
+
+def survival_picture(calibration: dict[str, Any]) -> dict[str, Any]:
+    """Draw observed against predicted survival; the data of a SurvivalCalibrationDisplay."""
+    groups = calibration["groups"]
+    outputs = "its held-out risk" if calibration["held_out"] else "its predicted risk"
+    return picture(
+        SurvivalCalibrationDisplay(**groups),
+        "survival",
+        f"Survival up to the time {groups['horizon']:.4g}",
+        f"{len(groups['sizes'])} groups of samples with similar predictions: the Kaplan–Meier "
+        "estimate against the mean predicted probability. Half of the events are earlier. The "
+        f"probability of a sample is computed from {outputs} and the baseline hazard of the "
+        "fitted model. On the dashed line both are equal.",
+        font_size=_FONT_SIZE_OF_PANELS,
     )
 
 
@@ -342,6 +373,10 @@ def _context(data: dict[str, Any]) -> dict[str, Any]:
         pictures["predictions"] = [
             prediction_picture(target, number) for number, target in enumerate(judged["targets"])
         ]
+    if judged and "curves" in judged:
+        pictures["curves"] = curves_picture(judged["curves"])
+    if judged and isinstance(judged.get("survival"), dict):
+        pictures["survival"] = survival_picture(judged["survival"])
     if importance := data.get("importance"):
         pictures["importance"] = importance_picture(importance)
     shares = data["learnt"]["mean_shares"]

@@ -48,6 +48,8 @@ _MOST_ROWS = 1000
 _MOST_KERNELS = 40
 # A class with fewer samples than the default number of folds cannot be in all folds.
 _FEW_OF_CLASS = 5
+# With fewer events hardly anything can be learnt: a rule of thumb says ten for every parameter.
+_FEW_EVENTS = 10
 # Cosine from which a kernel counts as redundant.
 _ALIKE = 0.99
 # Largest number of classes or columns that a check lists.
@@ -127,7 +129,15 @@ def data_checks(estimator: KernelEstimator, samples: findings.Samples | None) ->
         contents["y"] = np.quantile(samples.y, [0.0, 0.25, 0.5, 0.75, 1.0])
     elif samples.y is not None and samples.y.dtype.names:
         contents["y"] = np.quantile(samples.y["time"], [0.0, 0.25, 0.5, 0.75, 1.0])
-        contents["n_events"] = int(samples.y["event"].sum())
+        contents["n_events"] = n_events = int(samples.y["event"].sum())
+        checks.append(
+            {
+                "name": "Events",
+                "good": n_events >= _FEW_EVENTS,
+                "found": f"{n_events} of {findings.counted(len(samples), 'sample')} have an "
+                "event, the others are censored",
+            }
+        )
     return {**contents, "checks": checks}
 
 
@@ -489,7 +499,7 @@ def _needed_views(importance: dict[str, Any]) -> dict[str, str]:
         first = needed[0]
         answer = _named([row["view"] for row in needed])
         detail = (
-            f"Without {findings.listed([first['view']])}, {importance['scoring']} falls by "
+            f"Without {findings.listed([first['view']])}, {_spaced(importance)} falls by "
             f"{first['fall']:.3f}{_between(first['fall_low'], first['fall_high'])}."
         )
     else:
@@ -504,6 +514,11 @@ def _needed_views(importance: dict[str, Any]) -> dict[str, str]:
         name = findings.listed([best["view"]])
         detail += f" The best single view is {name}, with {best['alone']:.3f}."
     return {"answer": answer, "detail": detail}
+
+
+def _spaced(importance: dict[str, Any]) -> str:
+    """Return the name of the score as words."""
+    return str(importance["scoring"]).replace("_", " ")
 
 
 def _named(names: list[str]) -> str:
@@ -532,7 +547,7 @@ def _how_good(estimator: KernelEstimator, sections: dict[str, Any]) -> dict[str,
         interval = _between(*importance["score_interval"])
         return {
             "question": question,
-            "answer": _capital(f"{importance['scoring']} {importance['score']:.3f}{interval}"),
+            "answer": _capital(f"{_spaced(importance)} {importance['score']:.3f}{interval}"),
             "detail": f"Of refitted models: {importance['method']}.",
             "good": None,
         }

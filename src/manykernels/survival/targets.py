@@ -29,6 +29,17 @@ _FORMS = (
 )
 
 
+class SurvivalTargetError(ValueError):
+    """Error for a survival target that cannot be used.
+
+    `way_out`, the end of the message, is about Python code; the command line replaces it.
+    """
+
+    def __init__(self, message: str, way_out: str) -> None:
+        super().__init__(f"{message} {way_out}")
+        self.way_out = way_out
+
+
 class SurvivalTarget(NamedTuple):
     """Whether the event was observed, the time, and the index of pandas objects."""
 
@@ -195,10 +206,11 @@ def check_informative(
     counted = np.ones(len(time), bool) if sample_weight is None else np.asarray(sample_weight) > 0
     event, time = event[counted], time[counted]
     if not event.any():
-        raise ValueError(
+        raise SurvivalTargetError(
             f"y has no events among {len(event)} samples"
             f"{' of positive weight' if not counted.all() else ''}: all are censored, so nothing "
-            "can be learnt. If True or 1 means censored in your data, pass the opposite."
+            "can be learnt.",
+            "If True or 1 means censored in your data, pass the opposite.",
         )
     if len(time) < 2:
         raise ValueError("There is only 1 sample. A Cox model compares samples: pass two or more.")
@@ -393,9 +405,10 @@ def _refuse_kind(column: _Column, example: Any) -> None:
     elif kind in ("datetime64", "timedelta64", "Timestamp", "Timedelta", "date", "datetime"):
         kind, example = "dates or differences of dates", str(example)
         way = "Take differences to the first observation, and divide by np.timedelta64(1, 'D')."
-    raise ValueError(
+    raise SurvivalTargetError(
         f"{column.label} has {kind}, such as {example!r}: the event must be boolean or 0 and 1, "
-        f"and the time a number. {way}"
+        "and the time a number.",
+        way,
     )
 
 
@@ -459,10 +472,11 @@ def _told_apart(first: _Column, second: _Column, form: str) -> tuple[_Column, _C
         )
     if kind_of_event == "not event" or (kind_of_event == "unclear" and form == "frame"):
         opposite = f"~y[{event.name!r}]" if any(boolean) else f"1 - y[{event.name!r}]"
-        raise ValueError(
+        raise SurvivalTargetError(
             f"{event.label} seems to be True or 1 if the event was not observed. The event must "
-            f'be True or 1 if it was observed: replace it by {opposite}, called "event", or '
-            'only rename it to "event" if it is so already.'
+            "be True or 1 if it was observed.",
+            f'Replace it by {opposite}, called "event", or only rename it to "event" if it is so '
+            "already.",
         )
     return event, time
 
@@ -475,10 +489,11 @@ def _refuse_no_indicator(first: _Column, second: _Column) -> None:
     column = (few or [first])[0]
     label = f'y["{column.name}"]' if column.name else "event"
     values = np.unique(column.values)
-    raise ValueError(
+    raise SurvivalTargetError(
         f"The event must be boolean or 0 and 1, but {column.label} has the values "
-        f"{_examples(column.values)}. Pass it as booleans, such as {label} == {values[-1]:g}, "
-        "with the value that stands for an observed event."
+        f"{_examples(column.values)}.",
+        f"Pass it as booleans, such as {label} == {values[-1]:g}, with the value that stands for "
+        "an observed event.",
     )
 
 

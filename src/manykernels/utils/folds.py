@@ -190,7 +190,9 @@ def splits_of_rows(
     """Return the training and test rows of a splitter, or of an iterable of splits.
 
     `groups` are labels of the groups of rows, which no split may divide; None if there are none.
+    Splitters see the events of survival targets.
     """
+    y = y["event"] if y.dtype.names else y
     splitter, X = check_cv(cv, y, classifier=classifier), np.zeros((len(y), 1))
     name = f"cv={type(splitter).__name__}(...)" if hasattr(cv, "split") else "cv"
     try:
@@ -362,11 +364,12 @@ _SHARES = (
 )
 _CORRELATIONS = ("matthews_corrcoef", "cohen_kappa", "adjusted_rand")
 _AT_MOST_ONE = ("r2", "explained_variance", "d2_", "adjusted_mutual_info")
-# Ranges of our scorers of survival models, which are functions, by their names.
+# Ranges of our scorers of survival models, which are functions, by their names. Brier scores with
+# weights against censoring may be larger than one.
 _OF_SURVIVAL = {
     "concordance_index_scorer": (0.0, 1.0),
     "concordance_index_ipcw_scorer": (0.0, 1.0),
-    "neg_integrated_brier_score_scorer": (-1.0, 0.0),
+    "neg_integrated_brier_score_scorer": (-np.inf, 0.0),
     "partial_likelihood_scorer": (-np.inf, 1.0),
 }
 
