@@ -28,6 +28,7 @@ from ..estimators.inputs import (
     block_while_fitting,
     by_blocks,
     centred_rows,
+    is_multilabel,
     labelled_rows,
     matched_by_label,
     ridge_rows,
@@ -41,7 +42,7 @@ from ..estimators.kernel_data import (
     for_columns,
     transformed_blocks,
 )
-from ..estimators.prediction import is_multilabel, takes_tables
+from ..estimators.prediction import takes_tables
 from ..estimators.search import is_validation_set
 from ..estimators.svm import MachineKernels, SupportVectors
 from ..kernels import KernelStack

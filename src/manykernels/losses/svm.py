@@ -467,7 +467,9 @@ class _TwoClassLoss(BoxLoss):
         self, kernels: KernelOperator, signs: Array, C: float | Array, inner_tol: float = INNER_TOL
     ) -> None:
         columns = np.ascontiguousarray(signs.reshape(len(signs), -1).T, dtype=np.float64)
-        super().__init__(kernels, [self._problem(y, C) for y in columns], inner_tol)
+        penalties = C.T if np.ndim(C) == 2 else [C] * len(columns)  # type: ignore[union-attr]
+        pairs = zip(columns, penalties, strict=True)
+        super().__init__(kernels, [self._problem(y, c) for y, c in pairs], inner_tol)
 
     @staticmethod
     @abstractmethod
@@ -483,7 +485,7 @@ class HingeLoss(_TwoClassLoss):
     kernels : KernelOperator
     signs : ndarray of shape (m,) or (m, n_outputs)
         y, ±1.
-    C : float or ndarray of shape (m,)
+    C : float or ndarray of shape (m,) or (m, n_outputs)
         Penalties.
     inner_tol : float
         Relative gap of the machines.
