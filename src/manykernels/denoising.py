@@ -32,9 +32,9 @@ REGS = (0.01, 0.1, 1.0, 10.0, 100.0)
 class CrossValidatedErrors:
     """Cross-validated errors of discriminants on the leading axes of one kernel.
 
-    `y` are class labels, `weights` sample weights. `reg` and `folds` are as for
-    :class:`~manykernels.kernels.Denoise`. `groups` are numbers of the groups of samples that are
-    held out together; None if equal rows of the kernel are the groups.
+    `y` are class labels, or several labels 0 and 1 of each sample, `weights` sample weights.
+    `reg` and `folds` are as for :class:`~manykernels.kernels.Denoise`. `groups` are numbers of the
+    groups of samples that are held out together; None if equal rows of the kernel are the groups.
     """
 
     def __init__(
@@ -47,15 +47,24 @@ class CrossValidatedErrors:
         if y is None:
             raise ValueError('Denoise(variance="cv") needs class labels: fit(stack, y).')
         check_classification_targets(y)
-        y = column_or_1d(y)
+        y = np.asarray(y)
+        several = y.ndim == 2 and y.shape[1] > 1
+        columns = list(y.T) if several else [column_or_1d(y)]
         if len(y) != len(weights):
             raise ValueError(f"There are {len(y)} labels, but {len(weights)} training samples.")
         self.present = np.flatnonzero(weights > 0)
-        classes = np.unique(y[self.present])
-        if len(classes) < 2:
-            raise ValueError(f"At least 2 classes are needed, got {classes.tolist()}.")
-        self.labels = (y[:, None] == classes).argmax(axis=1)
-        self.targets = fisher_targets(self.labels, np.bincount(self.labels, weights=weights))
+        labels, targets = [], []
+        for column in columns:
+            classes = np.unique(column[self.present])
+            if len(classes) < 2:
+                raise ValueError(f"At least 2 classes are needed, got {classes.tolist()}.")
+            labels.append((column[:, None] == classes).argmax(axis=1))
+            masses = np.bincount(labels[-1], weights=weights)
+            # Of several labels, all have targets of the same variance.
+            unit = np.sqrt(masses.prod()) if several else 1.0
+            targets.append(unit * fisher_targets(labels[-1], masses))
+        self.labels = np.column_stack(labels) if several else labels[0]
+        self.targets = np.hstack(targets)
         self.weights = weights
         self.groups = None if groups is None else groups[self.present]
         self.regs = REGS if reg is None else (float(reg),)

@@ -51,8 +51,9 @@ class Samples:
         Values to be predicted, or positions in `classes`. Survival targets are a structured array
         with the fields event and time, and perhaps entry and stratum.
     classes : ndarray of shape (c,) or None
-        Sorted class labels; None for values.
-    weights : ndarray of shape (n,) or None
+        Sorted class labels; None for values. Several labels of each sample are positions in
+        ``[0, 1]``.
+    weights : ndarray of shape (n,) or (n, n_labels), or None
         Sample weights: `counts` times the weight of the class of each sample.
     counts : ndarray of shape (n,) or None
         Sample weights as passed by the user; None for ones.
@@ -73,8 +74,27 @@ class Samples:
 
     @property
     def labels(self) -> np.ndarray:
-        """Positions of the samples' classes in `classes`, (n,)."""
+        """Positions of the samples' classes in `classes`, (n,) or (n, n_labels)."""
         return self.targets
+
+    @property
+    def n_labels(self) -> int | None:
+        """Number of labels of each sample; None if it has a class or a value instead."""
+        several = self.classes is not None and self.targets.ndim == 2
+        return self.targets.shape[1] if several else None
+
+    def label(self, k: int) -> Samples:
+        """Return the samples with one of their labels as class."""
+        weights = self.weights
+        if weights is not None and weights.ndim == 2:
+            weights = weights[:, k]
+        return replace(self, targets=self.targets[:, k], weights=weights)
+
+    @property
+    def common_weights(self) -> np.ndarray | None:
+        """Sample weights, or `counts` if every label has weights of its own."""
+        weights = self.weights
+        return self.counts if weights is not None and weights.ndim == 2 else weights
 
     @property
     def truth(self) -> np.ndarray:

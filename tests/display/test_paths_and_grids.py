@@ -179,12 +179,17 @@ def test_those_that_have_not_chosen_are_refused():
 
 def test_of_several_labels_one_is_drawn():
     labels = np.column_stack([Y == 0, Y == 1]).astype(int)
-    model = MKFDACV(PAIRS, ps=[2.0], regs=[1.0], cv=2).fit(X, labels)
-    with pytest.raises(ValueError, match="for each of 2 labels: draw one of its estimators_"):
+    model = MKFDACV(PAIRS, ps=[1.0, 2.0], regs=[1.0, 10.0], cv=2).fit(X, labels)
+    with pytest.raises(ValueError, match="for each of 2 labels: pass the number of a label"):
         ValidationDisplay.from_estimator(model)
-    with pytest.raises(ValueError, match="has no history_: draw one of its estimators_"):
-        ConvergenceDisplay.from_estimator(model)
-    ConvergenceDisplay.from_estimator(model.estimators_[0])
+    display = ValidationDisplay.from_estimator(model, which=1)
+    np.testing.assert_array_equal(display.scores, model.validation_curve()[1])
+    assert display.values[display.chosen[1]] == model.reg_[1]
+    shared = MKFDACV(PAIRS, ps=[2.0], regs=[1.0], cv=2, multi_label="shared").fit(X, labels)
+    ValidationDisplay.from_estimator(shared)
+    with pytest.raises(ValueError, match="one table of results: pass which=None, got which=1"):
+        ValidationDisplay.from_estimator(shared, which=1)
+    ConvergenceDisplay.from_estimator(model)
 
 
 # -- convergence -----------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from manykernels import KernelStack, KernelUnion, MKCox, MKCoxCV, compare, load,
 from manykernels import view_importance as importance_of
 from manykernels.datasets import make_survival_views
 from manykernels.kernels import RBF, Linear
-from manykernels.losses.smooth import Cox
+from manykernels.losses.cox import Cox
 from manykernels.metrics import SCORERS, concordance_index, concordance_index_ipcw
 from manykernels.report import report
 from manykernels.survival import survival_array

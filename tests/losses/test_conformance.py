@@ -23,6 +23,7 @@ from manykernels.losses.svm import (
     EpsilonInsensitiveLoss,
     HingeLoss,
     JointSquaredHingeLoss,
+    MulticlassHingeLoss,
     OneClassLoss,
     SquaredHingeLoss,
 )
@@ -165,13 +166,15 @@ LOSSES = {
     "joint squared hinge": Case(JointSquaredHingeLoss, joint_hinge, learns_reg=True),
     "epsilon-insensitive": Case(EpsilonInsensitiveLoss, tube),
     "one class": Case(OneClassLoss, one_class),
+    "one machine for three classes": svm(MulticlassHingeLoss, 3),
     "logistic": smooth(logistic),
     "multinomial": smooth(multinomial, 3),
     "poisson": smooth(poisson),
     "cox, Breslow's ties": smooth(cox("breslow")),
     "cox, Efron's ties": smooth(cox("efron")),
 }
-SVMS = {name: case for name, case in LOSSES.items() if issubclass(case.kind, BoxLoss)}
+MACHINES = BoxLoss | MulticlassHingeLoss
+SVMS = {name: case for name, case in LOSSES.items() if issubclass(case.kind, MACHINES)}
 
 
 @pytest.fixture(params=LOSSES.values(), ids=LOSSES.keys())
@@ -190,6 +193,9 @@ def some_weights(loss, seed=0):
 
 def held(point):
     """Which variables are where: at which bound, at the kink, or free."""
+    if isinstance(point._loss, MulticlassHingeLoss):
+        costs = point._loss.problem.C[:, None]
+        return (point.dual == 0) + 2 * (point.dual <= -costs)
     programs = point._loss.programs(point.weights)
     return np.array(
         [
@@ -248,7 +254,7 @@ def test_hessian_is_the_derivative_of_the_gains(loss):
         np.testing.assert_allclose(hessian, hessian.T, rtol=1e-12)
         assert np.linalg.eigvalsh(hessian)[0] >= -1e-10 * np.trace(hessian)
         shifts = reach * np.concatenate([np.eye(loss.n_kernels), -np.eye(loss.n_kernels)])
-        if not isinstance(loss, BoxLoss) or all(
+        if not isinstance(loss, MACHINES) or all(
             np.array_equal(held(point), held(loss.evaluate(weights + shift))) for shift in shifts
         ):
             found += 1
@@ -265,7 +271,7 @@ def test_model_hessian(loss):
         np.testing.assert_allclose(model, model.T, rtol=1e-9, atol=1e-12 * np.abs(model).max())
         assert np.linalg.eigvalsh(model)[0] >= -1e-10 * np.trace(model)
     np.testing.assert_allclose(models[1], models[0], rtol=1e-8)
-    if isinstance(loss, BoxLoss):
+    if isinstance(loss, MACHINES):
         np.testing.assert_allclose(models[0], point.hessian(), rtol=1e-8, atol=1e-10)
         assert np.linalg.eigvalsh(models[3] - models[0])[0] >= -1e-9 * np.trace(models[3])
 
@@ -332,7 +338,7 @@ def test_weights_of_kernels_and_of_the_regularisation(case):
         assert regularization == 0.5 * weights[0]
         # The matrix of that weight is a multiple of the identity.
         np.testing.assert_allclose(loss.kernel(0), 0.5 * np.eye(M))
-    elif issubclass(case.kind, BoxLoss | SummedLoss):
+    elif issubclass(case.kind, MACHINES | SummedLoss):
         assert regularization is None
     else:
         assert regularization == loss.reg

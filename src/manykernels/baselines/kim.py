@@ -161,15 +161,15 @@ class KimTask(FisherTask):
                     loss.raise_reg(np.eye(stack.n_kernels)[j])
         return [loss]
 
-    def regression(
-        self, data: KernelData, loss: Any, evaluation: Any, domain: Domain | None
-    ) -> Regression:
+    def regressions(
+        self, problems: list[Any], loss: Any, evaluation: Any, domain: Domain | None
+    ) -> list[Regression]:
         """Return the direction of largest ratio, with left-out outputs for fixed weights."""
-        samples = data.samples
+        samples = problems[0].samples
         # The rule is learnt from left-out outputs, so that its evaluation needs folds of these.
         folds = samples.folds(N_FOLDS)
         singly = evaluation.leave_one_out(samples.groups) + evaluation.midpoint
-        return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
+        return [Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)]
 
     def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
         fitted = super().fitted(data, learnt, domains)

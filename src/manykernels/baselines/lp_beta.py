@@ -20,17 +20,17 @@ from ..estimators.inputs import Table, TrainingRows, labelled_rows
 from ..estimators.kernel_data import TrainingKernels, WeightLearning
 from ..estimators.prediction import KernelClassifier
 from ..estimators.search import Grid, Search, Splits, checked_positive, refuse_unsolved
-from ..estimators.svm import INNER_SHARE, MachineKernels, SupportAttributes
-from ..estimators.svm_cv import (
-    CLASSIFICATION_PENALTIES,
+from ..estimators.svm import (
+    INNER_SHARE,
     ClassMachines,
-    PreparedKernels,
-    held_out_outputs,
+    MachineKernels,
+    SupportAttributes,
     machine_groups,
 )
+from ..estimators.svm_cv import CLASSIFICATION_PENALTIES, PreparedKernels, held_out_outputs
 from ..kernels.transforms import Chain
 from ..losses.base import Certificate
-from ..losses.svm import one_class_problem
+from ..losses.svm import HingeLoss, one_class_problem
 from ..solvers.path import solved_in_all
 from ..solvers.programs import LinearProgram
 from ..utils.numerics import ACCUMULATED, ROUNDING
@@ -399,7 +399,7 @@ class HeldOutMachines:
 def _machines(inner_tol: float, samples: Samples) -> ClassMachines:
     """Return machines with the hinge loss, for several classes one against the rest."""
     groups = machine_groups(samples.labels, len(samples.classes), "shared")
-    return ClassMachines(groups, _weights_of(samples), "hinge", inner_tol)
+    return ClassMachines(groups, _weights_of(samples), HingeLoss, inner_tol)
 
 
 def _weights_of(samples: Samples) -> np.ndarray:

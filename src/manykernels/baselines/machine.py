@@ -30,6 +30,7 @@ from ..estimators.inputs import (
     by_blocks,
     centred_rows,
     centred_values,
+    is_multilabel,
     labelled_rows,
     matched_by_label,
     rows_of_any_targets,
@@ -42,7 +43,7 @@ from ..estimators.kernel_data import (
     for_columns,
     transformed_blocks,
 )
-from ..estimators.prediction import is_multilabel, takes_tables
+from ..estimators.prediction import takes_tables
 from ..estimators.search import is_validation_set
 from ..estimators.svm import MachineKernels, SupportVectors
 from ..kernels import KernelStack

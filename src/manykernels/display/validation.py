@@ -119,8 +119,6 @@ class ConvergenceDisplay(Display):
         histories = {}
         for name, estimator in estimators.items():
             why = "it keeps no record of the steps of its fit."
-            if hasattr(estimator, "estimators_"):
-                why = "draw one of its estimators_."
             histories[name] = required(estimator, "history_", why)
         shared = [
             measure
@@ -262,6 +260,7 @@ class ValidationDisplay(Display):
         *,
         along: str | None = None,
         lines: str | None = None,
+        which: int | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -275,25 +274,44 @@ class ValidationDisplay(Display):
         lines : str, optional
             Parameter with a line for each of its values; by default p. Other parameters are fixed
             at the chosen values.
+        which : int, optional
+            Number of the label or target, where each of several has results of its own.
         ax, **kwargs
             As for :meth:`plot`.
         """
-        return cls.of_estimator(estimator, along=along, lines=lines).plot(ax, **kwargs)
+        display = cls.of_estimator(estimator, along=along, lines=lines, which=which)
+        return display.plot(ax, **kwargs)
 
     @classmethod
     def of_estimator(
-        cls, estimator: KernelEstimator, *, along: str | None = None, lines: str | None = None
+        cls,
+        estimator: KernelEstimator,
+        *,
+        along: str | None = None,
+        lines: str | None = None,
+        which: int | None = None,
     ) -> Self:
         """Return the display of :meth:`from_estimator` without drawing it."""
         results = required(estimator, "cv_results_", "it does not use cross-validation.")
-        if not isinstance(results, dict):
+        if isinstance(results, list):
+            if which is None or not 0 <= which < len(results):
+                kind = "label" if hasattr(estimator, "n_labels_") else "target"
+                raise ValueError(
+                    f"{type(estimator).__name__} has results for each of {len(results)} {kind}s: "
+                    f"pass the number of a {kind}, such as which=0, got which={which}."
+                )
+            results = results[which]
+        elif which is not None:
             raise ValueError(
-                f"{type(estimator).__name__} has results for each of {len(results)} labels: draw "
-                "one of its estimators_."
+                f"{type(estimator).__name__} has one table of results: pass which=None, got "
+                f"which={which}."
             )
         names = [name for name in results if name.startswith("param_")]
         values = {name.removeprefix("param_"): np.unique(results[name]) for name in names}
-        chosen = {name: float(getattr(estimator, f"{name}_")) for name in values}
+        chosen = {
+            name: float(np.atleast_1d(getattr(estimator, f"{name}_"))[which or 0])
+            for name in values
+        }
         x = _one_of(along, values, "along", next(name for name in _ALONG if name in values))
         rest = [name for name in values if name != x]
         line = _one_of(lines, values, "lines", "p" if "p" in rest else (rest or [None])[0])

@@ -298,6 +298,8 @@ def _names_of_rows(estimator: KernelEstimator, number: int) -> list[str]:
     if sizes is not None:
         return [f"region {region} ({size:.0%})" for region, size in enumerate(sizes)]
     classes = getattr(estimator, "classes_", None)
+    if hasattr(estimator, "n_labels_"):
+        return [f"label {row}" for row in range(number)]
     if classes is not None and len(classes) == number:
         return [str(name) for name in classes]
     return [f"target {row}" for row in range(number)]

@@ -113,10 +113,8 @@ def learnt_html(estimator: Any) -> str:
     rows = [
         [shortened(str(names[j])), f"{shares[j]:.1%}", bar(float(shares[j]) / most)] for j in order
     ]
-    certificate = learnt.get("certificate_", [])
-    several = certificate if isinstance(certificate, list) else [certificate]
     notes = [f"{len(names) - len(order)} more kernels."] if len(names) > len(order) else []
-    notes += [str(one) for one in several[:1]]
+    notes += [str(learnt["certificate_"])] if "certificate_" in learnt else []
     kind = "share of weight" if len(weights) == 1 else "mean share of weight"
     title = f"<p>{escape(type(estimator).__name__)} has learnt:</p>"
     return f"<div>{title}{html(['kernel', kind, ''], rows, notes)}</div>"

@@ -53,6 +53,7 @@ from .search import (
 from .svm import (
     INNER_SHARE,
     LOSSES,
+    ClassMachines,
     LearntMachine,
     MachineKernels,
     SupportAttributes,
@@ -61,7 +62,6 @@ from .svm import (
 from .svm_cv import (
     DEFAULT_WIDTHS,
     REGRESSION_PENALTIES,
-    ClassMachines,
     ValueMachines,
     held_out_outputs,
 )

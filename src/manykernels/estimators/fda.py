@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from ..discriminant import (
     N_FOLDS,
     Decision,
     Discriminant,
     Regression,
+    Samples,
     checked_priors,
     fisher_targets,
     indicator_rule,
@@ -27,7 +27,6 @@ from ..kernels import Bands, Denoise
 from ..kernels.transforms import Center, Chain
 from ..losses.base import Loss, ProblemSpec
 from ..losses.square import JointSquareLoss, SquareLoss
-from ..scale.features import Approximation
 from ..solvers.path import GridPoint, GridRecord, walk_grid, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
@@ -41,14 +40,8 @@ from .kernel_data import (
     TrainingKernels,
     WeightParameters,
 )
-from .learning import Point, Task, fit_model, partial_fit_classes
-from .prediction import (
-    KernelDiscriminant,
-    fit_labels,
-    gives_probabilities,
-    is_multilabel,
-    labelwise,
-)
+from .learning import Point, Task, by_labels, fit_model, partial_fit_classes, target_groups
+from .prediction import KernelDiscriminant, LabelParameters
 from .search import (
     ChoiceParameters,
     ChosenWeights,
@@ -57,6 +50,7 @@ from .search import (
     checked_norms,
     checked_regs,
     chosen_by,
+    chosen_for_labels,
     outputs_of_splits,
     validation_curve,
 )
@@ -66,7 +60,8 @@ from .search import (
 class FisherTask(Task):
     """Fisher's discriminant: a regression on class indicators, and a rule learnt from its outputs.
 
-    `reg` is None where every point of a grid has its own.
+    `reg` is None where every point of a grid has its own. Each of several labels has a
+    discriminant of its own; those that share kernel weights are one regression.
     """
 
     reg: float | str | None = None
@@ -74,6 +69,7 @@ class FisherTask(Task):
     denoise: Any = None
     class_weight: Any = None
     priors: Any = None
+    multi_label: str = "separate"
 
     classifies: ClassVar[bool] = True
 
@@ -81,13 +77,27 @@ class FisherTask(Task):
         self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> TrainingRows:
         options: dict[str, Any] = {"class_weight": self.class_weight, "groups": groups}
-        return discriminant_rows(estimator, X, y, sample_weight, **options)
+        rows = discriminant_rows(estimator, X, y, sample_weight, **options)
+        shares = rows.n_labels is not None and self.multi_label == "shared"
+        if shares and self.class_weight is not None:
+            raise ValueError(
+                'class_weight does not go with multi_label="shared": every label would weight '
+                "the samples differently, where one factorisation serves all labels. Pass "
+                'sample_weight, or multi_label="separate".'
+            )
+        return rows
+
+    def n_losses(self, targets: Any) -> int:
+        n_labels = 1 if np.ndim(targets) < 2 else targets.shape[1]
+        return len(target_groups(n_labels, self.multi_label))
 
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
         if self.denoise is not None:
             n_kernels = self.denoise.most_kernels(n_kernels)
         n_classes = len(rows.classes)
         n_outputs = 1 if n_classes == 2 else n_classes - 1
+        if rows.n_labels is not None:
+            n_outputs = rows.n_labels // self.n_losses(rows.labels)
         if self.reg == "joint":
             return ProblemSpec(
                 JointSquareLoss, len(rows), n_kernels + 1, n_outputs, learns_reg=True
@@ -110,50 +120,93 @@ class FisherTask(Task):
         return chain
 
     def prepare(self, kernels: TrainingKernels, rows: TrainingRows) -> KernelData:
-        checked_priors(self.priors, kernels.samples(rows))
+        self._check_priors(kernels.samples(rows))
         data: KernelData = super().prepare(kernels, rows)
         steps = [step for step in data.transform.steps if isinstance(step, Denoise | Bands)]
         data.attributes["denoise_"] = steps[0] if steps else None
         return data
 
+    def _check_priors(self, samples: Samples) -> None:
+        for (part,) in by_labels(samples, samples, "separate"):
+            checked_priors(self.priors, part)
+
     def losses(self, data: Any, points: Sequence[Point]) -> list[Loss]:
-        (point,) = points
-        reg = point.get("reg", self.reg)
+        problems = by_labels(data, data.samples, self.multi_label)
+        losses = [self._loss(*pair) for pair in zip(problems, points, strict=True)]
+        for loss in losses[1:]:
+            # An evaluation whose factor was overwritten by another loss computes it again.
+            loss.workspace = losses[0].workspace
+        return losses
+
+    def _loss(self, problems: list[Any], point: Point) -> Any:
+        """Return the regression of discriminants that share kernel weights."""
+        data, coding = problems[0], np.hstack([problem.fisher_coding() for problem in problems])
+        reg: Any = point.get("reg", self.reg)
         if reg != "joint":
-            return [data.loss_at(data.fisher_coding())(float(reg))]  # type: ignore[arg-type]
+            return data.loss_at(coding)(float(reg))
         # The identity is one more kernel, normalised like the others: of unit trace, or as it is.
         unit = 1.0 / data.masses.sum() if self.normalize == "trace" else 1.0
-        return [JointSquareLoss(data.stack, data.fisher_coding(), unit, data.samples.weights)]
+        return JointSquareLoss(data.stack, coding, unit, data.samples.weights)
 
-    def regression(
-        self, data: Any, loss: Any, evaluation: Any, domain: Domain | None
-    ) -> Regression:
-        """Return the regression with its outputs at left-out samples.
+    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+        problems = by_labels(data, data.samples, self.multi_label)
+        discriminants = [
+            discriminant
+            for group in zip(
+                problems, learnt.losses, learnt.evaluations, learnt.weights, domains, strict=True
+            )
+            for discriminant in self._discriminants(*group)
+        ]
+        attributes = discriminants[0]
+        if data.samples.n_labels is not None:
+            attributes = _side_by_side(discriminants)
+        coefficients = attributes.pop("coefficients")
+        weights = learnt.weights if len(learnt.weights) > 1 else learnt.weights[0]
+        pairs = zip(learnt.losses, learnt.solutions, strict=True)
+        regs = [loss.regularization(solution.weights) for loss, solution in pairs]
+        return {
+            **data.attributes,
+            **attributes,
+            data.coefficients: coefficients,
+            "reg_": regs[0] if len(regs) == 1 else np.array(regs),
+            "_predictor": data.predictor(weights, coefficients),
+        }
+
+    def regressions(
+        self, problems: list[Any], loss: Any, evaluation: Any, domain: Domain | None
+    ) -> list[Regression]:
+        """Return the regressions of discriminants, with outputs at left-out samples.
 
         Without a domain, kernel weights are held; else they respond to first order.
         """
-        samples, rotation = data.samples, loss.rotation
+        data, samples = problems[0], problems[0].samples
         leaves_out = data.left_out(evaluation, fisher_targets(samples.labels, data.masses))
         response = None if domain is None else weight_response(leaves_out, domain)
         # For two classes there is only the indicator rule, and nothing to judge by folds.
         folds = [] if len(samples.classes) == 2 else samples.folds(N_FOLDS)
         left_out = leaves_out.leave_out(folds, samples.groups, response)
-        return Regression(evaluation.coefficients @ rotation, left_out.turned(rotation), rotation)
+        return [
+            Regression(evaluation.coefficients @ columns, left_out.turned(columns), rotation)
+            for columns, rotation in _turns(problems, loss)
+        ]
 
-    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
-        (loss,), (evaluation,), (domain,) = learnt.losses, learnt.evaluations, domains
-        regression = self.regression(data, loss, evaluation, domain)
-        priors = checked_priors(self.priors, data.samples)
-        decision = Decision.learn(regression, data.samples, priors)
-        coefficients = decision.coefficients(regression.coefficients)
-        return {
-            **data.attributes,
-            **decision.attributes(regression.coefficients),
-            data.coefficients: coefficients,
-            "left_out_log_proba_": decision.left_out,
-            "reg_": loss.regularization(learnt.solutions[0].weights),
-            "_predictor": data.predictor(learnt.weights[0], coefficients),
-        }
+    def _discriminants(
+        self, problems: list[Any], loss: Any, evaluation: Any, weights: np.ndarray, domain: Domain
+    ) -> list[dict[str, Any]]:
+        """Return the fitted attributes of discriminants that share kernel weights."""
+        regressions = self.regressions(problems, loss, evaluation, domain)
+        fitted = []
+        for problem, regression in zip(problems, regressions, strict=True):
+            priors = checked_priors(self.priors, problem.samples)
+            decision = Decision.learn(regression, problem.samples, priors)
+            attributes = decision.attributes(regression.coefficients)
+            coefficients = decision.coefficients(regression.coefficients)
+            if problem.of_label:
+                attributes["intercept_"] -= problem.shift(weights, coefficients)
+                attributes["means_"] += problem.shift(weights, attributes["scalings_"])
+            attributes["left_out_log_proba_"] = decision.left_out
+            fitted.append({**attributes, "coefficients": coefficients})
+        return fitted
 
     # -- choice of p and λ -----------------------------------------------------------------
 
@@ -165,7 +218,7 @@ class FisherTask(Task):
         self, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
     ) -> Search:
         samples = kernels.samples(rows)
-        checked_priors(self.priors, samples)
+        self._check_priors(samples)
         return Search.of(estimator, X, y, rows, kernels, samples, self.n_passes(len(rows.classes)))
 
     def n_passes(self, n_classes: int) -> int:
@@ -174,23 +227,35 @@ class FisherTask(Task):
     def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
         samples = search.samples
         rules = self.rules(len(samples.classes))
-        priors = None if self.priors is None else np.asarray(self.priors, dtype=float)
-
-        def held_out(grid: Grid, rules: Sequence[str], purpose: str) -> list[HeldOutProbabilities]:
-            walk = partial(self.outputs, rules=rules)
-            outputs = outputs_of_splits(search, self, walk, grid, purpose)
-            return [
-                HeldOutProbabilities(list(parts), search.tests, samples.frequencies, priors, rule)
-                for rule, parts in zip(rules, zip(*outputs, strict=True), strict=True)
-            ]
-
+        if samples.n_labels is not None:
+            judged = self._held_out(search, grid, rules)
+            groups = target_groups(samples.n_labels, self.multi_label)
+            choices, attributes = chosen_for_labels(search, grid, judged, groups)
+            return [choice.params for choice in choices], {**attributes, "cv_rule_": rules[0]}
         if len(rules) > 1:
             # The better rule at the largest p is used at every p.
-            largest = {**grid.values, "p": grid.values["p"].max(keepdims=True)}
-            rules = (better_rule(held_out(Grid(largest), rules, "rules, ")).rule,)
-        (judged,) = held_out(grid, rules, "")
-        choice, attributes = chosen_by(search.estimator, grid, judged, search.tested, samples)
-        return [choice.params], {**attributes, "cv_rule_": judged.rule}
+            largest = Grid({**grid.values, "p": grid.values["p"].max(keepdims=True)})
+            rules = (better_rule(self._held_out(search, largest, rules, "rules, ")).rule,)
+        (of_rule,) = self._held_out(search, grid, rules)
+        choice, attributes = chosen_by(search.estimator, grid, of_rule, search.tested, samples)
+        return [choice.params], {**attributes, "cv_rule_": of_rule.rule}
+
+    def _held_out(
+        self, search: Any, grid: Grid, rules: Sequence[str], purpose: str = ""
+    ) -> list[HeldOutProbabilities]:
+        """Return the answers of every rule or, if there are several labels, about each of them."""
+        samples, tests = search.samples, search.tests
+        priors = None if self.priors is None else np.asarray(self.priors, dtype=float)
+        walk, n_losses = partial(self.outputs, rules=rules), self.n_losses(samples.targets)
+        outputs = outputs_of_splits(search, self, walk, grid, purpose, n_losses)
+        judged = []
+        for k, parts in enumerate(zip(*outputs, strict=True)):
+            every, held_out, rule = samples, tests, rules[k % len(rules)]
+            if samples.n_labels is not None:
+                every, held_out = samples.label(k), [test.label(k) for test in tests]
+            frequencies = every.frequencies
+            judged.append(HeldOutProbabilities(list(parts), held_out, frequencies, priors, rule))
+        return judged
 
     def outputs(
         self,
@@ -201,50 +266,80 @@ class FisherTask(Task):
         starts: list[dict[tuple[int, int], np.ndarray]] | None,
         rules: Sequence[str],
     ) -> list[SplitOutputs]:
-        """Return class scores of the test samples of a split by every one of the `rules`."""
-        data, (ps, regs) = part.data, grid.values.values()
-        record, shape = GridRecord.unsolved(grid.shape), (part.n_test, len(data.masses))
-        outputs = [SplitOutputs.unsolved(grid.shape, shape, record) for _ in rules]
+        """Return class scores of the test samples of a split by every one of the `rules`.
+
+        If there are several labels, those of each label.
+        """
+        problems = by_labels(part, part.data.samples, self.multi_label)
+        known = [None] * len(problems) if starts is None else starts
+        return [
+            split
+            for parts, start in zip(problems, known, strict=True)
+            for split in self._outputs(parts, grid, tol, progress, start, rules)
+        ]
+
+    def _outputs(
+        self,
+        parts: list[Any],
+        grid: Grid,
+        tol: float,
+        progress: FitTask,
+        starts: dict[tuple[int, int], np.ndarray] | None,
+        rules: Sequence[str],
+    ) -> list[SplitOutputs]:
+        """Return the class scores of discriminants that share kernel weights."""
+        data, (ps, regs) = parts[0].data, grid.values.values()
+        record, shape = GridRecord.unsolved(grid.shape), (parts[0].n_test, len(data.masses))
+        outputs = [SplitOutputs.unsolved(grid.shape, shape, record) for _ in parts for _ in rules]
 
         def visit(point: GridPoint) -> bool:
             at = point.norm_index, point.reg_index
             if starts is not None:
-                starts[0][at] = point.evaluation.weights
-            scores = self._scores(part, point, rules, lp_domain(float(ps[at[0]])))
+                starts[at] = point.evaluation.weights
+            scores = self._scores(parts, point, rules, lp_domain(float(ps[at[0]])))
             for split, values in zip(outputs, scores, strict=True):
                 split.outputs[at] = values
             noted = record.note(at, grid.at(at), point.certificate, point.n_inner_solves)
             return progress(noted)
 
-        loss_at = data.loss_at(data.fisher_coding())
-        known = None if starts is None else dict(starts[0])
+        loss_at = data.loss_at(np.hstack([part.data.fisher_coding() for part in parts]))
+        known = None if starts is None else dict(starts)
         record.failures.extend(walk_grid(loss_at, ps, regs, visit, tol=tol, starts=known))
         return outputs
 
     def _scores(
-        self, part: Any, point: GridPoint, rules: Sequence[str], domain: Domain
+        self, parts: list[Any], point: GridPoint, rules: Sequence[str], domain: Domain
     ) -> list[np.ndarray]:
         """Return class scores of the test samples by every rule, at one point of the grid."""
-        data, evaluation, rotation = part.data, point.evaluation, point.loss.rotation
-        if part.folds is not None:
-            samples, response = data.samples, weight_response(evaluation, domain)
-            left_out = evaluation.leave_out(part.folds, samples.groups, response).turned(rotation)
-            return [scores_of_folds(rule, left_out.folds, samples, rotation) for rule in rules]
-        outputs = part.outputs(evaluation, evaluation.coefficients @ rotation)
+        data, evaluation = parts[0].data, point.evaluation
+        turns = _turns([part.data for part in parts], point.loss)
+        if parts[0].folds is not None:
+            response = weight_response(evaluation, domain)
+            left_out = evaluation.leave_out(parts[0].folds, data.samples.groups, response)
+            return [
+                scores_of_folds(rule, left_out.turned(columns).folds, part.data.samples, rotation)
+                for part, (columns, rotation) in zip(parts, turns, strict=True)
+                for rule in rules
+            ]
+        every = np.hstack([columns for columns, _ in turns])
+        outputs = parts[0].outputs(evaluation, evaluation.coefficients @ every)
         scores = []
-        for name in rules:
-            if name == "indicator":
-                rule = indicator_rule(data.masses / data.masses.sum(), rotation)
-            else:
-                # The kernel weights, which have not seen the test samples, may be held here.
-                # Outputs are measured from the mean target of the others: those of a large λ
-                # would otherwise show that mean alone.
-                samples = data.samples
-                targets = fisher_targets(samples.labels, data.masses)
-                leaves_out = data.left_out(evaluation, targets, respond=False)
-                left_out = leaves_out.leave_one_out(samples.groups, from_mean=True)
-                rule = Discriminant.learn(left_out @ rotation, samples).rule
-            scores.append(rule.scores(outputs))
+        for part, values, (columns, rotation) in zip(
+            parts, np.split(outputs, len(parts), axis=1), turns, strict=True
+        ):
+            for name in rules:
+                if name == "indicator":
+                    rule = indicator_rule(part.data.masses / part.data.masses.sum(), rotation)
+                else:
+                    # The kernel weights, which have not seen the test samples, may be held here.
+                    # Outputs are measured from the mean target of the others: those of a large λ
+                    # would otherwise show that mean alone.
+                    samples = data.samples
+                    targets = fisher_targets(samples.labels, data.masses)
+                    leaves_out = data.left_out(evaluation, targets, respond=False)
+                    left_out = leaves_out.leave_one_out(samples.groups, from_mean=True)
+                    rule = Discriminant.learn(left_out @ columns, samples).rule
+                scores.append(rule.scores(values))
         return scores
 
     def refuse_with_features(self, estimator: Any) -> None:
@@ -259,8 +354,36 @@ class FisherTask(Task):
             )
 
 
+def _turns(problems: list[Any], loss: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return two matrices for every discriminant of a regression.
+
+    The first takes columns of the regression to those of the outputs of the discriminant, the
+    second its Fisher targets. Two classes have one of the columns; more classes have all of them,
+    rotated.
+    """
+    if len(problems[0].masses) > 2:
+        return [(loss.rotation, loss.rotation)]
+    units = np.array([problem.unit for problem in problems])
+    return [(column[:, None], np.eye(1)) for column in np.diag(1.0 / units)]
+
+
+def _side_by_side(labels: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the fitted attributes of the discriminants of several labels, joined."""
+    columns = {
+        name: np.hstack([label[name] for label in labels])
+        for name in ("coefficients", "intercept_", "scalings_", "means_")
+    }
+    left_out = [label["left_out_log_proba_"][:, 1] for label in labels]
+    return {
+        **columns,
+        "left_out_log_proba_": np.column_stack(left_out),
+        "priors_": np.array([label["priors_"] for label in labels]),
+        "rule_": labels[0]["rule_"],
+    }
+
+
 @storable
-@estimator(MomentAttributes, ApproximationParameters, WeightParameters)
+@estimator(LabelParameters, MomentAttributes, ApproximationParameters, WeightParameters)
 class MKFDA(KernelDiscriminant):
     """ℓp-norm multiple kernel Fisher discriminant analysis.
 
@@ -374,11 +497,18 @@ class MKFDA(KernelDiscriminant):
 
     @property
     def _task(self) -> FisherTask:
-        return FisherTask(self.reg, self.normalize, self.denoise, self.class_weight, self.priors)
+        options = self.denoise, self.class_weight, self.priors, self.multi_label
+        return FisherTask(self.reg, self.normalize, *options)
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Learn kernel weights and the discriminant."""
+        """Learn kernel weights and the discriminant.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,), or indicator matrix (n_samples, n_labels)
+            Class labels of any kind, or 0 and 1 for each of several labels.
+        """
         return fit_model(self, self._task, X, y, sample_weight, groups)
 
 
@@ -386,7 +516,9 @@ class MKFDA(KernelDiscriminant):
 
 
 @storable
-@estimator(MomentAttributes, ApproximationParameters, ChoiceParameters, ChosenWeights)
+@estimator(
+    LabelParameters, MomentAttributes, ApproximationParameters, ChoiceParameters, ChosenWeights
+)
 class MKFDACV(KernelDiscriminant):
     """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
 
@@ -418,8 +550,6 @@ class MKFDACV(KernelDiscriminant):
     p_, reg_ : float, or ndarray of shape (n_labels,)
         The point of the grid with the best score; of equal ones, with the smallest log loss. See
         `one_standard_error`.
-    estimators_ : list of MKFDACV
-        With several labels per sample only: one per label, all on the same kernels.
     cv_rule_ : str
         The rule by which all points were judged, "indicator" or "discriminant": the better one
         at the largest p, by the log loss of held-out samples. The final fit chooses for itself,
@@ -483,33 +613,7 @@ class MKFDACV(KernelDiscriminant):
     }
 
     partial_fit = partial_fit_classes
-
-    @labelwise(lambda model, block: model.decision_function(block))
-    def decision_function(self, X: Any) -> Any:
-        """As :meth:`MKFDA.decision_function`; (n_rows, n_labels) with several labels."""
-        return super().decision_function(X)
-
-    @labelwise(lambda model, block: model.predict(block))
-    def predict(self, X: Any) -> Any:
-        """Most probable class, or an indicator matrix with several labels."""
-        return super().predict(X)
-
-    @available_if(gives_probabilities)
-    @labelwise(lambda model, block: model.predict_proba(block)[:, 1])
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities, or those of every label, (n_rows, n_labels)."""
-        return super().predict_proba(X)
-
-    @available_if(gives_probabilities)
-    @labelwise(lambda model, block: model.predict_log_proba(block)[:, 1])
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of :meth:`predict_proba`."""
-        return super().predict_log_proba(X)
-
-    @labelwise(lambda model, block: model.transform(block))
-    def transform(self, X: Any) -> Any:
-        """Project on the discriminant directions; one per label with several labels."""
-        return super().transform(X)
+    validation_curve = validation_curve
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -518,31 +622,15 @@ class MKFDACV(KernelDiscriminant):
         Parameters
         ----------
         y : array-like of shape (n_samples,), or indicator matrix (n_samples, n_labels)
-            With several labels per sample every label is a problem of its own, with its own
-            p, λ and weights, on the same kernels.
+            Class labels of any kind, or 0 and 1 for each of several labels.
         """
-        if is_multilabel(y) and not isinstance(self.approximation, Approximation):
-            return fit_labels(self, X, y, sample_weight, groups)
         return fit_model(self, self._task, X, y, sample_weight, groups, self._grid)
 
     @property
     def _task(self) -> FisherTask:
-        return FisherTask(None, self.normalize, self.denoise, self.class_weight, self.priors)
+        options = self.denoise, self.class_weight, self.priors, self.multi_label
+        return FisherTask(None, self.normalize, *options)
 
     @property
     def _grid(self) -> Grid:
         return Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self.approximation is None
-        return tags
-
-    def validation_curve(self) -> np.ndarray:
-        """Mean scores of the grid, one row per p and one column per λ, (n_ps, n_regs).
-
-        With several labels, those of every label, (n_labels, n_ps, n_regs).
-        """
-        if hasattr(self, "estimators_"):
-            return np.array([model.validation_curve() for model in self.estimators_])
-        return validation_curve(self)

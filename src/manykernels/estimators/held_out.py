@@ -42,6 +42,7 @@ from ..utils.folds import (
     score_table,
 )
 from ..utils.storable import storable
+from .inputs import about_label
 
 # Relative difference between a loss and the sum of the losses of samples, to be called a sum:
 # far above rounding errors, far below the share of a sample.
@@ -341,8 +342,9 @@ class CalibrationAttributes:
 
     Attributes
     ----------
-    calibration_ : DecisionCalibration
-        ``slope`` and ``constants`` that turn decision values into probabilities.
+    calibration_ : DecisionCalibration, or list of these
+        ``slope`` and ``constants`` that turn decision values into probabilities, of each of
+        several labels.
     left_out_decisions_ : ndarray of shape (n_samples,), or (n_samples, n_classes)
         Decision values of each training row by the model without its fold, at the point that is
         best in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
@@ -426,6 +428,79 @@ class HeldOutLogits(HeldOut):
         wrong = (logs.argmax(axis=1) != labels).astype(np.float64)
         losses = log_losses(logs, labels)
         return HeldOutLosses(losses, wrong, self.joined("weights"), self.joined("groups"))
+
+
+# -- Several labels per sample --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HeldOutLabels(HeldOut):
+    """Answers about several labels of each sample, judged by the means of their scores.
+
+    ``labels[i]`` are answers about the label of number ``numbers[i]``.
+    """
+
+    labels: list[HeldOut]
+    numbers: np.ndarray
+
+    @classmethod
+    def of(cls, labels: list[HeldOut], numbers: np.ndarray) -> HeldOutLabels:
+        """Return the answers about labels that were learnt with the same kernel weights."""
+        return cls(labels[0].parts, labels[0].tests, labels, numbers)
+
+    def answers(self, at: Position) -> list[np.ndarray]:
+        every = zip(*(label.answers(at) for label in self.labels), strict=True)
+        return [np.column_stack(list(map(_of_presence, answers))) for answers in every]
+
+    def known(self, answers: np.ndarray, at: Position, samples: Samples) -> BaseEstimator:
+        raise TypeError("Labels are judged one by one.")
+
+    def losses_at(self, at: Position) -> HeldOutLosses:
+        """Return loss and error of every label of every sample, label after label."""
+        each = [label.losses_at(at) for label in self.labels]
+        n_samples, groups = len(each[0].losses), each[0].groups
+        return HeldOutLosses(
+            np.concatenate([label.losses for label in each]),
+            np.concatenate([label.errors for label in each]),
+            np.concatenate(
+                [np.ones(n_samples) if label.counts is None else label.counts for label in each]
+            ),
+            np.tile(np.arange(n_samples) if groups is None else groups, len(each)),
+        )
+
+    def scores(self, scorer: Callable[..., float]) -> np.ndarray:
+        each = []
+        for number, label in zip(self.numbers, self.labels, strict=True):
+            with about_label(int(number)):
+                each.append(label.scores(scorer))
+        scores: np.ndarray = np.mean(each, axis=0)
+        return scores
+
+    def left_out(
+        self,
+        position: Position,
+        positions: Sequence[Position],
+        tested: Sequence[np.ndarray | None],
+        samples: Samples,
+        scorer: Callable[..., float],
+    ) -> dict[str, Any]:
+        each = [
+            label.left_out(position, positions, tested, samples.label(int(number)), scorer)
+            for number, label in zip(self.numbers, self.labels, strict=True)
+        ]
+        if not each[0]:
+            return {}
+        name = self.labels[0].attribute
+        return {
+            name: np.column_stack([_of_presence(label[name]) for label in each]),
+            "test_fold_": each[0]["test_fold_"],
+            "left_out_score_": float(np.mean([label["left_out_score_"] for label in each])),
+        }
+
+
+def _of_presence(answers: np.ndarray) -> np.ndarray:
+    """Return answers about the presence of a label: the second class, or decision values."""
+    return answers if answers.ndim == 1 else answers[:, 1]
 
 
 # -- Class scores of discriminants ----------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
@@ -14,7 +15,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ..kernels import KernelStack, KernelUnion, Views
@@ -630,11 +631,13 @@ class TrainingRows:
     counts : ndarray or None
         How often each occurs: `sample_weight`.
     weights : ndarray or None
-        How much each matters: `counts` times the weight of its class.
+        How much each matters: `counts` times the weight of its class; of several labels a column
+        for each, if classes have weights.
     targets : ndarray or None
         y of these rows, as it was passed.
     labels, classes : ndarray or None
-        For classification, ``targets = classes[labels]``.
+        For classification, ``targets = classes[labels]``. Several labels of each row are
+        (n_rows, n_labels), and the classes 0 and 1.
     on_demand : bool
         Whether kernels are computed when they are needed, see
         :meth:`.kernel_data.WeightLearning.place_kernels`.
@@ -675,16 +678,27 @@ class TrainingRows:
             return self
         labels = checked_groups(groups, n_rows)
         rows = replace(self, given_groups=labels)
-        refuse_useless_groups(labels[self.numbers], self.labels, self.classes)
+        if self.n_labels is None:
+            refuse_useless_groups(labels[self.numbers], self.labels, self.classes)
+        for k, column in enumerate(self.labels.T if self.n_labels is not None else []):
+            with about_label(k):
+                refuse_useless_groups(labels[self.numbers], column, self.classes)
         message = about_groups(rows.groups, given=True)
         if message and estimator is not None and estimator.verbose:
             print(f"[{type(estimator).__name__}] {message}")
         return rows
 
     @property
+    def n_labels(self) -> int | None:
+        """Number of labels of each row; None if it has a class or a value instead."""
+        return self.labels.shape[1] if np.ndim(self.labels) == 2 else None
+
+    @property
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes for users."""
         classes = {} if self.classes is None else {"classes_": self.classes}
+        if self.n_labels is not None:
+            classes = {"classes_": np.arange(self.n_labels), "n_labels_": self.n_labels}
         groups = {} if self.given_groups is None else {"groups_": self.groups}
         return {**self.data.features, **classes, **groups}
 
@@ -829,7 +843,9 @@ def labelled_rows(
     groups: Any = None,
     heaviest: float = _HEAVIEST,
 ) -> TrainingRows:
-    """Rows with class labels."""
+    """Rows with class labels, or with several labels each if the estimator takes them."""
+    if hasattr(estimator, "multi_label") and is_multilabel(y):
+        return _rows_of_labels(estimator, X, y, sample_weight, class_weight, groups, heaviest)
     data = _read_with_targets(estimator, X, y)
     y = check_y(y, multi_output=False)
     check_classification_targets(y)
@@ -845,6 +861,81 @@ def labelled_rows(
     weights = class_weighted(class_weight, labels, classes, counts)
     rows = TrainingRows(data, numbers, counts, weights, y, labels, classes)
     return rows.in_groups(groups, n_rows, estimator)
+
+
+def is_multilabel(y: Any) -> bool:
+    """Whether `y` is an indicator matrix, one column of 0 and 1 per label."""
+    values = _dense(y)
+    if values.ndim != 2 or values.shape[1] < 2:
+        return False
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        row, column = np.argwhere(np.isnan(values))[0].tolist()
+        raise ValueError(
+            f"Input y contains NaN: it is nan at row {row}, column {column}. Leave this sample "
+            "out, or give it a value."
+        )
+    return bool(type_of_target(values) == "multilabel-indicator")
+
+
+def indicator_matrix(y: Any) -> np.ndarray:
+    """Return several labels of each row as an array of 0 and 1, (n_rows, n_labels)."""
+    refuse_masked(y, "y")
+    values = _dense(y)
+    others = np.setdiff1d(values, [0, 1])
+    if len(others):
+        raise ValueError(
+            f"y has {values.shape[1]} columns of labels, which must be 0 or 1, but some are "
+            f"{others[0].item()!r}: pass an array such as (y == {values.max().item()!r}).astype("
+            "int)."
+        )
+    return values.astype(np.intp)
+
+
+def _dense(y: Any) -> np.ndarray:
+    """Return targets as an array; columns of numbers of several kinds are floats."""
+    values = y.toarray() if sparse.issparse(y) else np.asarray(y)
+    if values.dtype == object and values.ndim == 2:
+        with suppress(TypeError, ValueError):
+            return values.astype(np.float64)
+    return values
+
+
+@contextmanager
+def about_label(k: int) -> Iterator[None]:
+    """Name one of several labels, counted from 0, in errors."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"Label {k}: {error}") from error
+
+
+def _rows_of_labels(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    class_weight: Any,
+    groups: Any,
+    heaviest: float,
+) -> TrainingRows:
+    """Rows with several labels each."""
+    columns = [repr(name) for name in y.columns] if is_frame(y) else None
+    y = indicator_matrix(y)
+    data = _read_with_targets(estimator, X, y)
+    check_consistent_length(data.X, y)
+    data, numbers, counts = _weighted(estimator, data, sample_weight, heaviest)
+    labels, classes = y[numbers], np.array([0, 1])
+    constant = np.flatnonzero(np.ptp(labels, axis=0) == 0)
+    if len(constant):
+        k = int(constant[0])
+        name = f"Label {k}" if columns is None else f"Label {k} ({columns[k]})"
+        raise ValueError(
+            f"{name} is {labels[0, k]} in every training sample: {type(estimator).__name__} needs "
+            "samples with it and without it. Leave its column out of y."
+        )
+    weights = class_weighted(class_weight, labels, classes, counts)
+    rows = TrainingRows(data, numbers, counts, weights, labels, labels, classes)
+    return rows.in_groups(groups, len(y), estimator)
 
 
 def centred_rows(
@@ -864,9 +955,15 @@ def centred_rows(
 def class_weighted(
     class_weight: Any, labels: np.ndarray, classes: np.ndarray, counts: np.ndarray | None
 ) -> np.ndarray | None:
-    """`counts` times the weights of the classes that ``classes[labels]`` are."""
+    """`counts` times the weights of the classes that ``classes[labels]`` are.
+
+    Several labels have a column each, unless `class_weight` is None.
+    """
     if class_weight is None:
         return counts
+    if labels.ndim == 2:
+        each = [class_weighted(class_weight, column, classes, counts) for column in labels.T]
+        return np.column_stack(each)  # type: ignore[arg-type]
     factors = compute_class_weight(
         class_weight, classes=classes, y=classes[labels], sample_weight=counts
     )

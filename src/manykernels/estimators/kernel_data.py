@@ -16,7 +16,7 @@ from ..domains import Domain, Simplex, lp_domain, product_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
-from ..kernels.transforms import Chain
+from ..kernels.transforms import Center, Chain
 from ..losses.base import Certificate, Loss, ProblemSpec
 from ..losses.features import FeatureEvaluation
 from ..losses.inexact import EXACT_ROWS
@@ -611,6 +611,9 @@ class KernelData:
     `samples` have the kernels before `transform`, `stack` are the kernels after it. `attributes`
     are fitted attributes that describe the data. `source` gives kernels of new rows; None within
     a split.
+
+    Data of one of several labels are `of_label`. If the label has sample weights of its own,
+    `center` has centred `stack` with these.
     """
 
     samples: Samples
@@ -618,6 +621,8 @@ class KernelData:
     stack: Any
     source: Source | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
+    of_label: bool = False
+    center: Center | None = None
 
     #: Fitted attribute with the coefficients.
     coefficients: ClassVar[str] = "dual_coef_"
@@ -628,8 +633,25 @@ class KernelData:
     ) -> Self:
         """Prepare the kernels of training samples by `transform`, which is fitted here."""
         labels = None if samples.classes is None else samples.labels
-        stack = transform.fit_transform(samples.stack, labels, samples.weights)
+        stack = transform.fit_transform(samples.stack, labels, samples.common_weights)
         return cls(samples, transform, stack, source, attributes)
+
+    def label(self, k: int) -> KernelData:
+        """Return the data of one of several labels; the kernels are those of all labels."""
+        samples, stack, center = self.samples.label(k), self.stack, None
+        if samples.weights is not self.samples.common_weights:
+            center = Center()
+            stack = center.fit_transform(stack, sample_weight=samples.weights)
+        return replace(self, samples=samples, stack=stack, of_label=True, center=center)
+
+    def shift(self, weights: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return what `center` takes away from the outputs of all samples, (n_outputs,).
+
+        The columns of coefficients sum to zero, so that it is the same for all samples.
+        """
+        if self.center is None:
+            return np.zeros(coefficients.shape[1])
+        return centring_shift(self.center, weights, coefficients)
 
     @property
     def names(self) -> list[str]:
@@ -646,9 +668,14 @@ class KernelData:
         """Total weight of each class."""
         return self.samples.masses
 
+    @property
+    def unit(self) -> float:
+        """Factor of the Fisher targets: those of several labels have variance one."""
+        return float(np.sqrt(self.masses.prod())) if self.of_label else 1.0
+
     def fisher_coding(self) -> np.ndarray:
-        """Return the Fisher targets, as :meth:`loss_at` takes them."""
-        return fisher_targets(self.samples.labels, self.masses)
+        """Return the Fisher targets times `unit`, as :meth:`loss_at` takes them."""
+        return self.unit * fisher_targets(self.samples.labels, self.masses)
 
     def scaled_targets(self) -> ScaledTargets:
         """Return the targets of a regression in common units."""
@@ -677,6 +704,17 @@ class KernelData:
         return KernelPredictor.of(self.source, self.transform, self.stack, weights, coefficients)
 
 
+def centring_shift(center: Center, weights: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Return the difference of outputs before and after centring, (n_outputs,).
+
+    For coefficients v with ``Σ_l v_l = 0`` and the offsets o_j of centring,
+    ``Σ_l v_l (K_j(r, l) − o_j(r) − o_j(l)) = Σ_l v_l K_j(r, l) − o_j·v``.
+    """
+    used = np.flatnonzero(weights)
+    shift: np.ndarray = weights[used] @ (center.select(used).offsets_ @ coefficients)
+    return shift
+
+
 @dataclass(frozen=True)
 class KernelPart:
     """Training part of a split, and its test samples: their kernels, or folds to leave out."""
@@ -692,6 +730,13 @@ class KernelPart:
         if isinstance(test, Samples):
             return cls(data, data.transform.transform(test.stack), None, len(test))
         return cls(data, None, test, sum(map(len, test)))
+
+    def label(self, k: int) -> KernelPart:
+        """Return the part of one of several labels."""
+        data, block = self.data.label(k), self.block
+        if data.center is not None and block is not None:
+            block = data.center.transform(block)
+        return replace(self, data=data, block=block)
 
     def outputs(self, evaluation: Any, coefficients: np.ndarray) -> np.ndarray:
         """Return outputs of the test samples."""

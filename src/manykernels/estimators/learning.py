@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
+from ..discriminant import Samples
 from ..domains import Domain
 from ..kernels.completion import preparation_with
 from ..kernels.transforms import Chain
@@ -64,7 +65,10 @@ class Task(ABC):
 
     def kernels(self, rows: TrainingRows, solver: Any = None) -> TrainingKernels:
         """Compute or check the kernels of the training rows."""
-        return TrainingKernels.of(rows, rows.weights, solver=solver)
+        weights = rows.weights
+        if weights is not None and weights.ndim == 2:
+            weights = rows.counts  # every label has weights of its own
+        return TrainingKernels.of(rows, weights, solver=solver)
 
     def preparation(self, missing: str) -> Chain:
         """Return the transform of training kernels, not yet fitted."""
@@ -131,6 +135,7 @@ def fit_model(
     attributes are set at the end.
     """
     if (approximation := approximation_for(estimator, X)) is not None:
+        refuse_labels_with_features(estimator, y)
         gathering = _gathering(estimator, task, approximation, grid is not None)
         moments = gathering.gather(X, y, sample_weight, groups)
         return _fit_moments(estimator, task, moments, X, y, grid)
@@ -185,7 +190,29 @@ def target_groups(n_targets: int, multi_target: str) -> list[np.ndarray]:
     return [every] if multi_target == "shared" else np.split(every, n_targets)
 
 
+def by_labels(whole: Any, samples: Samples, multi_label: str) -> list[list[Any]]:
+    """Return training data, or parts of splits, of each label; with common weights together.
+
+    Without several labels of each of the `samples`, there is only the `whole`.
+    """
+    if samples.n_labels is None:
+        return [[whole]]
+    groups = target_groups(samples.n_labels, multi_label)
+    return [[whole.label(int(k)) for k in group] for group in groups]
+
+
 # -- Explicit features: all rows at once, or added by ``partial_fit`` -----------------------------
+
+
+def refuse_labels_with_features(estimator: Any, y: Any) -> None:
+    """Raise if y has several labels per sample, for an estimator with an `approximation`."""
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if hasattr(estimator, "multi_label") and len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"y has {shape[1]} columns, and several labels per sample do not go with "
+            f"approximation={estimator.approximation}: pass approximation=None, or one column of "
+            "y at a time."
+        )
 
 
 def _gathering(

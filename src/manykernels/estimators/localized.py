@@ -281,7 +281,7 @@ class LocalizedFDA(GateParameters, KernelClassifier):
         gated = KernelStack(K[None], ["gated"], gram=True, checked=True)
         data = KernelData.of(replace(samples, stack=gated), Chain([Center()]))
         loss = data.loss_at(data.fisher_coding())(self.reg)
-        regression = FisherTask().regression(data, loss, loss.evaluate(np.ones(1)), None)
+        (regression,) = FisherTask().regressions([data], loss, loss.evaluate(np.ones(1)), None)
         decision = Decision.learn(regression, samples, samples.frequencies)
         dual = decision.coefficients(regression.coefficients)
         # Centring the kernel changes the output of every new sample by the same amount, as the

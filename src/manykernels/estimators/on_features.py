@@ -249,6 +249,8 @@ class FeatureData:
 
     coefficients: ClassVar[str] = "coef_"
     n_regions: ClassVar[int] = 1
+    of_label: ClassVar[bool] = False
+    unit: ClassVar[float] = 1.0
 
     @classmethod
     def of(cls, rows: FeatureRows, normalize: str | None) -> Self:

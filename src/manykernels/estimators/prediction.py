@@ -6,42 +6,26 @@ the method `_outputs`, ``Σ_i coefficient_i k(x, x_i)`` of every output, and `in
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import wraps
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     OutlierMixin,
     RegressorMixin,
     TransformerMixin,
-    clone,
 )
-from sklearn.utils import gen_batches
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from ..kernels import KernelStack
 from ..utils.numerics import EPS
-from ..utils.sklearn import Interval, StrOptions, check_sample_weight, num_samples
-from ..utils.storable import storable
-from .base import NON_NEGATIVE, POSITIVE, FitTask, KernelEstimator, estimator
-from .held_out import DecisionCalibration, chosen_classes
-from .inputs import (
-    Source,
-    block_while_fitting,
-    by_blocks,
-    checked_groups,
-    read_training,
-    scored,
-)
+from ..utils.sklearn import Interval, StrOptions
+from .base import NON_NEGATIVE, POSITIVE, KernelEstimator, estimator
+from .held_out import chosen_classes
+from .inputs import by_blocks, scored
 
 
 def takes_tables(estimator: Any) -> bool:
@@ -56,8 +40,37 @@ def gives_probabilities(estimator: Any) -> bool:
     return estimator._probabilities is not None and takes_tables(estimator)
 
 
+@estimator()
+class LabelParameters:
+    """Parameters and attributes of classifiers that take several labels per sample.
+
+    Parameters
+    ----------
+    multi_label : {"separate", "shared"}, default="separate"
+        Where y is an indicator matrix, with several labels per sample, each label has kernel
+        weights of its own, or all share the one weight vector that minimises the sum of their
+        losses. What is chosen by cross-validation is chosen for each label by its scores, or for
+        all of them by the means of these.
+
+    Attributes
+    ----------
+    n_labels_ : int
+        Number of labels per sample, only if y was an indicator matrix: `classes_` are then the
+        numbers of its columns. Where it says n_classes in the shape of an attribute, it has an
+        entry for every label. If separate, `weights_` has a row for each, the certificate is that
+        of the sum over labels, and chosen parameters and scores are arrays (n_labels,),
+        `cv_results_` a list.
+    """
+
+    multi_label: str = "separate"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "multi_label": [StrOptions({"separate", "shared"})]
+    }
+
+
 class KernelClassifier(ClassifierMixin, KernelEstimator):
-    """Classifier by the largest score.
+    """Classifier by the largest score; of several labels, by the sign of each score.
 
     Attributes
     ----------
@@ -66,34 +79,44 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     classes_: ClassVar[np.ndarray]
     intercept_: ClassVar[np.ndarray]
-    calibration_: ClassVar[DecisionCalibration]
+    calibration_: ClassVar[Any]
+    n_labels_: ClassVar[int]
 
     #: Whether class scores are log-odds ("scores"), become log-odds by `calibration_`
     #: ("calibrated"), or have no probabilities.
     _probabilities: ClassVar[str | None] = None
 
+    @property
+    def _has_labels(self) -> bool:
+        """Whether the estimator was fitted to several labels per sample."""
+        return hasattr(self, "n_labels_")
+
     @by_blocks
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the classes, (n_rows, n_classes).
+        """Scores of the classes, or of several labels, (n_rows, n_classes).
 
         For two classes one score per row, (n_rows,), positive for the second class.
         """
         scores = self._outputs(X) + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        return scores[:, 0] if len(self.classes_) == 2 and not self._has_labels else scores
 
     @by_blocks
     def predict(self, X: Any) -> np.ndarray:
-        """Class of each row."""
-        chosen = chosen_classes(self.decision_function(X))
-        return self.classes_[chosen]
+        """Class of each row, or an indicator matrix of several labels, (n_rows, n_labels)."""
+        scores = self.decision_function(X)
+        return (
+            (scores > 0).astype(int) if self._has_labels else self.classes_[chosen_classes(scores)]
+        )
 
     @available_if(gives_probabilities)
     @by_blocks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, (n_rows, n_classes)."""
+        """Class probabilities, or those of several labels, (n_rows, n_classes)."""
         if self._probabilities == "calibrated":
             return np.exp(self.predict_log_proba(X))
         scores = self.decision_function(X)
+        if self._has_labels:
+            return expit(scores)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
         return softmax(scores, axis=1)
@@ -101,16 +124,32 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     @available_if(gives_probabilities)
     @by_blocks
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the class probabilities, (n_rows, n_classes)."""
+        """Logarithms of :meth:`predict_proba`, (n_rows, n_classes)."""
         scores = self.decision_function(X)
-        if self._probabilities == "calibrated":
+        calibrated = self._probabilities == "calibrated"
+        if self._has_labels:
+            if not calibrated:
+                return log_expit(scores)
+            pairs = zip(self.calibration_, scores.T, strict=True)
+            logs = [calibration.log_probabilities(values)[:, 1] for calibration, values in pairs]
+            return np.column_stack(logs)
+        if calibrated:
             return self.calibration_.log_probabilities(scores)
         if scores.ndim == 1:
             scores = np.column_stack([np.zeros_like(scores), scores])
         return log_softmax(scores, axis=1)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        exact = getattr(self, "approximation", None) is None
+        tags.classifier_tags.multi_label = hasattr(self, "multi_label") and exact
+        return tags
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on new samples; rows of X and y are matched as in ``fit``."""
+        """Accuracy on new samples; rows of X and y are matched as in ``fit``.
+
+        Of several labels, the share of samples with all labels right.
+        """
         return scored(super().score, self, X, y, sample_weight)
 
 
@@ -296,110 +335,3 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """1 inside, −1 outside."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
-
-
-# -- Several yes-or-no labels per sample: one problem per label, all on the same kernels ----------
-
-
-Ask = Callable[[Any, KernelStack], np.ndarray]
-
-# Rows of a test block: few enough for memory, many enough for fast matrix products.
-_BLOCK_ROWS = 512
-
-
-def is_multilabel(y: Any) -> bool:
-    """Whether `y` is an indicator matrix, one column of 0 and 1 per label."""
-    if y is None:
-        return False
-    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
-    return len(shape) == 2 and shape[1] > 1 and type_of_target(y) == "multilabel-indicator"
-
-
-@storable
-@dataclass(frozen=True)
-class LabelModels:
-    """A model on precomputed kernels for every label, as in the experiments of Yan 2012 on VOC.
-
-    The kernels, which `source` gives, are computed once for all labels.
-    """
-
-    source: Source
-    models: list[Any]
-
-    def answers(self, estimator: Any, X: Any, ask: Ask) -> np.ndarray:
-        """What the model of every label answers about the rows of X, side by side."""
-        data = self.source.read(estimator, X)
-        kernels = np.arange(len(self.source.names))
-        answers = []
-        for rows in gen_batches(int(num_samples(data)), _BLOCK_ROWS):
-            block = self.source.block(data, rows, kernels)
-            answers.append(np.column_stack([ask(model, block) for model in self.models]))
-        return np.vstack(answers)
-
-
-def labelwise(ask: Ask) -> Callable[[Any], Any]:
-    """Return a decorator of methods that `ask` the model of every label, if there are several.
-
-    With one label per sample, the method itself is called.
-    """
-
-    def decorate(method: Any) -> Any:
-        @by_blocks
-        @wraps(method)
-        def answer(estimator: Any, X: Any) -> Any:
-            if hasattr(estimator, "estimators_"):
-                return estimator._predictor.answers(estimator, X, ask)
-            return method(estimator, X)
-
-        return answer
-
-    return decorate
-
-
-def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
-    """Fit a clone of the estimator to every label, and the estimator to all of them."""
-    indicators = np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
-    data = read_training(estimator, X)
-    check_consistent_length(data.X, indicators)
-    if sample_weight is not None:
-        sample_weight = check_sample_weight(sample_weight, data.X, ensure_non_negative=True)
-    if groups is not None:
-        groups = checked_groups(groups, len(indicators))
-    stack, source = data.compute(sample_weight, True, None)
-    stack = stack._changed(groups=data.groups)
-    cv = estimator.cv
-    validation = None
-    if isinstance(cv, tuple) and len(cv) == 2 and is_multilabel(cv[1]):
-        block = block_while_fitting(source, estimator, data, cv[0])
-        validation = block, np.asarray(cv[1]).astype(int)
-    task = FitTask.begin(estimator, X, y, indicators.shape[1])
-    models = []
-    for k, column in enumerate(indicators.T.astype(int)):
-        label = task.subtask(f"label {k}")
-        model = clone(estimator).set_params(kernels="precomputed").set_callbacks()
-        if validation is not None:
-            model.set_params(cv=(validation[0], validation[1][:, k]))
-        try:
-            with label.passed_on_to(model):
-                models.append(model.fit(stack, column, sample_weight, groups))
-        except ValueError as error:
-            raise ValueError(f"Label {k}: {error}") from error
-        label.end()
-    arrays = {
-        name: np.array([getattr(model, name) for model in models])
-        for name in ("p_", "reg_", "best_score_", "weights_")
-    }
-    if groups is not None:
-        arrays["groups_"] = models[0].groups_
-    return estimator._keep(
-        task,
-        data.features,
-        source.attributes,
-        arrays,
-        classes_=np.arange(len(models)),
-        estimators_=models,
-        certificate_=[model.certificate_ for model in models],
-        cv_results_=[model.cv_results_ for model in models],
-        kernel_names_=models[0].kernel_names_,
-        _predictor=LabelModels(source, models),
-    )

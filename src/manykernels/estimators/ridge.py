@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..domains import Domain, lp_domain
 from ..losses.base import Loss, ProblemSpec
@@ -32,6 +31,7 @@ from .search import (
     checked_norms,
     checked_regs,
     chosen_by,
+    joined_choices,
     outputs_of_splits,
     validation_curve,
 )
@@ -118,7 +118,7 @@ class RidgeTask(Task):
             )
             points.append(choice.params)
             attributes.append(chosen)
-        return points, _joined_attributes(attributes)
+        return points, joined_choices(attributes)
 
     def outputs(
         self,
@@ -179,20 +179,6 @@ def _left_out(data: Any, evaluation: Any, targets: np.ndarray, domain: Domain) -
     response = weight_response(leaves_out, domain)
     outputs: np.ndarray = leaves_out.leave_one_out(data.samples.groups, response=response)
     return outputs
-
-
-def _joined_attributes(attributes: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the attributes of the only choice, or arrays and lists of those of all targets."""
-    first = attributes[0]
-    if len(attributes) == 1:
-        return first
-    every = {name: [chosen[name] for chosen in attributes] for name in first}
-    numbers = ("p_", "reg_", "best_score_", "left_out_score_")
-    arrays = {name: np.array(every[name]) for name in numbers}
-    if "left_out_predictions_" in every:
-        arrays["left_out_predictions_"] = np.column_stack(every["left_out_predictions_"])
-        arrays["test_fold_"] = first["test_fold_"]
-    return {**every, **arrays, "n_splits_": first["n_splits_"]}
 
 
 @storable
@@ -365,6 +351,7 @@ class MKRidgeCV(TargetRegressor):
     }
 
     partial_fit = partial_fit_values
+    validation_curve = validation_curve
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -384,15 +371,3 @@ class MKRidgeCV(TargetRegressor):
     @property
     def _grid(self) -> Grid:
         return Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
-
-    def validation_curve(self) -> np.ndarray:
-        """Mean scores of the grid, one row per p and one column per λ, (n_ps, n_regs).
-
-        Where each of several targets has its own, (n_targets, n_ps, n_regs).
-        """
-        check_is_fitted(self)
-        if not isinstance(self.cv_results_, list):
-            return validation_curve(self)
-        n_ps = len(np.unique(self.cv_results_[0]["param_p"]))
-        means = [table["mean_test_score"] for table in self.cv_results_]
-        return np.reshape(means, (len(means), n_ps, -1))

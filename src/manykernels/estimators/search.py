@@ -25,8 +25,15 @@ from ..survival import survival_array
 from ..utils.folds import about_groups, positions_among, splits_of_rows
 from ..utils.sklearn import warn_caller
 from .base import FitTask, estimator
-from .held_out import HeldOut, HeldOutDecisions, HeldOutValues, SplitOutputs
-from .inputs import Source, TrainingRows, block_while_fitting, matched_by_label
+from .held_out import HeldOut, HeldOutDecisions, HeldOutLabels, HeldOutValues, SplitOutputs
+from .inputs import (
+    Source,
+    TrainingRows,
+    block_while_fitting,
+    indicator_matrix,
+    is_multilabel,
+    matched_by_label,
+)
 from .kernel_data import TrainingKernels
 
 #: p by default: the fewest kernels, the plain sum, and two between. On ten data sets MKFDACV was
@@ -276,7 +283,8 @@ class Splits:
 
         The test part of ``cv="closed-form"`` is a list of folds of the training part.
         """
-        return list(self._each(np.asarray(y)))
+        y = np.asarray(y) if self.samples.n_labels is None else indicator_matrix(y)
+        return list(self._each(y))
 
     def _each(self, y: np.ndarray) -> Iterator[Split]:
         cv, samples = self.estimator.cv, self.samples
@@ -321,10 +329,14 @@ class Splits:
         """Return the split; raise if nothing can be learnt or tested."""
         classes = self.samples.classes
         if classes is not None:
-            left = np.bincount(self.samples.labels[train], minlength=len(classes))
+            labels = self.samples.labels[train].reshape(len(train), -1)
+            left = np.array([np.bincount(column, minlength=len(classes)) for column in labels.T])
             if (left == 0).any():
+                label = int(np.argmax((left == 0).any(axis=1)))
+                absent = classes[left[label] == 0].tolist()
+                of_label = "" if self.samples.n_labels is None else f" in label {label}"
                 raise ValueError(
-                    f"Split {split} leaves no training samples of {classes[left == 0].tolist()}: "
+                    f"Split {split} leaves no training samples of {absent}{of_label}: "
                     "use fewer folds, or stratified ones (cv=int)."
                 )
         elif len(train) < 2:  # kernels of a single sample have no variance
@@ -345,6 +357,8 @@ class Splits:
         X_val, y_val, *_ = matched_by_label(
             self.estimator, X_val, self.estimator._as_targets(y_val)
         )
+        if is_multilabel(y_val):
+            y_val = indicator_matrix(y_val)
         targets = self._validation_targets(y_val)
         block = block_while_fitting(self.source, self.estimator, self.rows.data, X_val)
         if len(block) != len(targets) or not len(targets):
@@ -367,10 +381,11 @@ class Splits:
             return survival_array(y)
         y_val = np.asarray(y)
         if classes is not None:
-            if y_val.ndim != 1:
+            if y_val.ndim == 0 or y_val.shape[1:] != trained.shape[1:]:
+                given = self.samples.n_labels or "one"
                 raise ValueError(
                     f"The labels of the validation set have shape {y_val.shape}, those of "
-                    "training are one per sample."
+                    f"training are {given} per sample."
                 )
             unseen = np.setdiff1d(y_val, classes)
             if len(unseen):
@@ -481,11 +496,16 @@ class ChoiceParameters:
 
 
 def validation_curve(self: Any) -> np.ndarray:
-    """Mean scores of the grid, with one axis per parameter, in the order of ``params``."""
+    """Mean scores of the grid, with one axis per parameter, in the order of ``params``.
+
+    Where each of several labels or targets has its own, the first axis is that of these.
+    """
     check_is_fitted(self)
-    results = self.cv_results_
-    shape = [len(np.unique(results[f"param_{name}"])) for name in results["params"][0]]
-    return np.reshape(results["mean_test_score"], shape)
+    several = isinstance(self.cv_results_, list)
+    tables = self.cv_results_ if several else [self.cv_results_]
+    shape = [len(np.unique(tables[0][f"param_{name}"])) for name in tables[0]["params"][0]]
+    curves = np.reshape([table["mean_test_score"] for table in tables], (-1, *shape))
+    return curves if several else curves[0]
 
 
 class ChosenWeights:
@@ -715,6 +735,39 @@ def chosen_by(
         **choice.attributes,
         **left_out,
     }
+
+
+def chosen_for_labels(
+    search: Any, grid: Grid, held_out: Sequence[HeldOut], groups: Sequence[np.ndarray]
+) -> tuple[list[Choice], dict[str, Any]]:
+    """Return the best point for every group of labels, and fitted attributes of the choices.
+
+    ``held_out[k]`` are answers about label k; `groups` are positions of labels with one point.
+    """
+    choices, attributes = [], []
+    for group in groups:
+        judged = HeldOutLabels.of([held_out[k] for k in group], group)
+        choice, chosen = chosen_by(search.estimator, grid, judged, search.tested, search.samples)
+        choices.append(choice)
+        attributes.append(chosen)
+    return choices, joined_choices(attributes)
+
+
+def joined_choices(attributes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the attributes of the only choice, or of several: arrays, columns and lists."""
+    first = attributes[0]
+    if len(attributes) == 1:
+        return first
+    joined = {}
+    for name, value in first.items():
+        every = [chosen[name] for chosen in attributes]
+        if name in ("n_splits_", "test_fold_"):
+            joined[name] = value
+        elif np.ndim(value) > 0:
+            joined[name] = np.column_stack(every)
+        else:
+            joined[name] = every if isinstance(value, dict) else np.array(every)
+    return joined
 
 
 def outputs_of_splits(

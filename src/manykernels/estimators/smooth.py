@@ -47,8 +47,8 @@ from .inputs import (
     matched_by_label,
 )
 from .kernel_data import Learnt, WeightParameters
-from .learning import Point, Task, fit_model
-from .prediction import KernelClassifier, KernelRegressor
+from .learning import Point, Task, fit_model, target_groups
+from .prediction import KernelClassifier, KernelRegressor, LabelParameters
 from .search import (
     ChoiceParameters,
     ChosenWeights,
@@ -56,6 +56,7 @@ from .search import (
     checked_norms,
     checked_regs,
     chosen_by,
+    chosen_for_labels,
     outputs_of_splits,
     validation_curve,
 )
@@ -82,6 +83,10 @@ class SmoothTask(Task):
     def function(self, samples: Samples) -> SmoothFunction:
         """Return φ of the outputs of these samples."""
 
+    def functions(self, samples: Samples) -> list[SmoothFunction]:
+        """Return every φ that has kernel weights of its own."""
+        return [self.function(samples)]
+
     @abstractmethod
     def held_out(self, parts: list[SplitOutputs], tests: list[Samples]) -> HeldOut:
         """Return the answers of the models of all splits."""
@@ -98,18 +103,25 @@ class SmoothTask(Task):
         return ProblemSpec(SmoothLoss, len(rows), n_kernels, self.n_outputs(rows))
 
     def losses(self, data: Any, points: Sequence[Point]) -> list[Loss]:
-        (point,) = points
-        reg = float(point.get("reg", self.reg))  # type: ignore[arg-type]
-        function, inner_tol = self.function(data.samples), _INNER_SHARE * self.tol
-        return [SmoothLoss(data.stack, function, reg, inner_tol)]
+        losses = []
+        for function, point in zip(self.functions(data.samples), points, strict=True):
+            reg = float(point.get("reg", self.reg))  # type: ignore[arg-type]
+            losses.append(SmoothLoss(data.stack, function, reg, _INNER_SHARE * self.tol))
+        for loss in losses[1:]:
+            # An evaluation whose arrays were overwritten by another loss computes them again.
+            loss.workspace = losses[0].workspace
+        return list(losses)
 
     def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
-        (evaluation,) = learnt.evaluations
+        evaluations = learnt.evaluations
+        coefficients = np.hstack([evaluation.coefficients for evaluation in evaluations])
+        weights = learnt.weights if len(evaluations) > 1 else learnt.weights[0]
         return {
             **data.attributes,
-            "dual_coef_": evaluation.coefficients,
-            "_predictor": data.predictor(learnt.weights[0], evaluation.coefficients),
-            **self.described(data, evaluation),
+            "dual_coef_": coefficients,
+            "_predictor": data.predictor(weights, coefficients),
+            **self.described(data, evaluations[0]),
+            "intercept_": np.concatenate([evaluation.biases for evaluation in evaluations]),
         }
 
     def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
@@ -124,14 +136,19 @@ class SmoothTask(Task):
         self, part: Any, grid: Grid, tol: float, progress: FitTask, starts: Any = None
     ) -> list[SplitOutputs]:
         """Return the outputs of the test samples of a split at every point of the grid."""
-        (ps, regs), stack = grid.values.values(), part.data.stack
         try:
-            function = self.function(part.data.samples)
+            functions = self.functions(part.data.samples)
         except ValueError as error:
             raise ValueError(
                 f"Nothing can be learnt from the training part of a split: {error} Pass a cv with "
                 "other splits."
             ) from error
+        return [self._outputs(part, function, grid, tol, progress) for function in functions]
+
+    def _outputs(
+        self, part: Any, function: SmoothFunction, grid: Grid, tol: float, progress: FitTask
+    ) -> SplitOutputs:
+        (ps, regs), stack = grid.values.values(), part.data.stack
         inner_tol = _INNER_SHARE * tol
         split = SplitOutputs.unsolved(grid.shape, (part.n_test, function.n_outputs))
 
@@ -145,7 +162,7 @@ class SmoothTask(Task):
             lambda reg: SmoothLoss(stack, function, reg, inner_tol), ps, regs, visit, tol=tol
         )
         split.record.failures.extend(failures)
-        return [split]
+        return split
 
 
 # -- MKLogistic: logistic regression of two or more classes ---------------------------------------
@@ -156,13 +173,20 @@ class LogisticTask(SmoothTask):
     """Logistic regression: one output for two classes, else one for each."""
 
     class_weight: Any = None
+    multi_label: str = "separate"
 
     def rows(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> TrainingRows:
         return centred_rows(estimator, X, y, sample_weight, self.class_weight, groups=groups)
 
+    def n_losses(self, targets: Any) -> int:
+        n_labels = 1 if np.ndim(targets) < 2 else targets.shape[1]
+        return len(target_groups(n_labels, self.multi_label))
+
     def n_outputs(self, rows: TrainingRows) -> int:
+        if rows.n_labels is not None:
+            return rows.n_labels // self.n_losses(rows.labels)
         return 1 if len(rows.classes) == 2 else len(rows.classes)
 
     def function(self, samples: Samples) -> SmoothFunction:
@@ -171,8 +195,28 @@ class LogisticTask(SmoothTask):
             return Logistic(2.0 * samples.labels - 1.0, samples.weights)
         return Multinomial(samples.labels, n_classes, samples.weights)
 
+    def functions(self, samples: Samples) -> list[SmoothFunction]:
+        if samples.n_labels is None or self.multi_label == "shared":
+            return [self.function(samples)]
+        return [self.function(samples.label(k)) for k in range(samples.n_labels)]
+
     def held_out(self, parts: list[SplitOutputs], tests: list[Samples]) -> HeldOut:
         return HeldOutLogits(parts, tests)
+
+    def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
+        n_labels = search.samples.n_labels
+        if n_labels is None:
+            return super().choose(search, grid)
+        groups = target_groups(n_labels, self.multi_label)
+        outputs = outputs_of_splits(search, self, self.outputs, grid, n_losses=len(groups))
+        held_out: list[HeldOut] = []
+        for parts, group in zip(zip(*outputs, strict=True), groups, strict=True):
+            for i, k in enumerate(group.tolist()):
+                splits = [replace(part, outputs=part.outputs[..., [i]]) for part in parts]
+                tests = [test.label(k) for test in search.tests]
+                held_out.append(self.held_out(splits, tests))
+        choices, attributes = chosen_for_labels(search, grid, held_out, groups)
+        return [choice.params for choice in choices], attributes
 
 
 class LogisticAttributes:
@@ -190,7 +234,7 @@ class LogisticAttributes:
 
 
 @storable
-@estimator(LogisticAttributes, WeightParameters)
+@estimator(LabelParameters, LogisticAttributes, WeightParameters)
 class MKLogistic(KernelClassifier):
     """ℓp-norm multiple kernel logistic regression, binary and multinomial.
 
@@ -234,13 +278,20 @@ class MKLogistic(KernelClassifier):
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and the regression."""
-        task = LogisticTask(float(self.reg), self.normalize, self.tol, self.class_weight)
+        """Learn kernel weights and the regression.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,), or indicator matrix (n_samples, n_labels)
+            Class labels of any kind, or 0 and 1 for each of several labels.
+        """
+        options = self.class_weight, self.multi_label
+        task = LogisticTask(float(self.reg), self.normalize, self.tol, *options)
         return fit_model(self, task, X, y, sample_weight)
 
 
 @storable
-@estimator(LogisticAttributes, ChoiceParameters, ChosenWeights)
+@estimator(LabelParameters, LogisticAttributes, ChoiceParameters, ChosenWeights)
 class MKLogisticCV(KernelClassifier):
     """Multiple kernel logistic regression with p and λ chosen by cross-validation.
 
@@ -265,7 +316,7 @@ class MKLogisticCV(KernelClassifier):
 
     Attributes
     ----------
-    p_, reg_ : float
+    p_, reg_ : float, or ndarray of shape (n_labels,)
         The point of the grid with the best score; of equal ones, with the smallest log loss. See
         `one_standard_error`.
     left_out_log_proba_ : ndarray of shape (n_samples, n_classes)
@@ -301,8 +352,15 @@ class MKLogisticCV(KernelClassifier):
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Choose p and λ, then learn from all samples."""
-        task = LogisticTask(None, self.normalize, self.tol, self.class_weight)
+        """Choose p and λ, then learn from all samples.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,), or indicator matrix (n_samples, n_labels)
+            Class labels of any kind, or 0 and 1 for each of several labels.
+        """
+        options = self.class_weight, self.multi_label
+        task = LogisticTask(None, self.normalize, self.tol, *options)
         grid = Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs, LOGISTIC_REGS)})
         return fit_model(self, task, X, y, sample_weight, groups, grid)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -16,6 +16,7 @@ from ..losses.svm import (
     EpsilonInsensitiveLoss,
     HingeLoss,
     JointSquaredHingeLoss,
+    MulticlassHingeLoss,
     OneClassLoss,
     SquaredHingeLoss,
 )
@@ -28,6 +29,7 @@ from .feature_data import ApproximationParameters, approximation_for, refuse_wit
 from .inputs import (
     Source,
     TrainingRows,
+    class_weighted,
     labelled_rows,
     one_against_rest,
     targeted_rows,
@@ -40,13 +42,15 @@ from .kernel_data import (
     TrainingKernels,
     WeightLearning,
     WeightParameters,
+    centring_shift,
 )
-from .learning import Point, Task, fit_model
+from .learning import Point, Task, fit_model, refuse_labels_with_features, target_groups
 from .on_features import MachineGathering, learn_machines_on_features
 from .prediction import (
     EpsilonParameters,
     KernelClassifier,
     KernelRegressor,
+    LabelParameters,
     NoveltyDetector,
     boundary_shift,
 )
@@ -65,7 +69,7 @@ class SupportAttributes:
     support_ : ndarray of int
         Row numbers of the support vectors (of any class).
     n_support_ : ndarray of shape (1,), or (n_classes,) for a classifier
-        How many there are, by the class they belong to.
+        How many there are, by the class they belong to; of several labels, for each of these.
     support_vectors_ : table
         Their rows, unless precomputed.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
@@ -133,15 +137,10 @@ class MachineKernels:
         return cls(kernels, transform, center.fit_transform(stack), center, rows)
 
     def uncentred(self, biases: np.ndarray, weights: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """Biases of the same machines on the kernels before centring.
-
-        For coefficients v with ``Σ_l v_l = 0`` and the offsets o_j of centring,
-        ``Σ_l v_l (K_j(r, l) − o_j(r) − o_j(l)) = Σ_l v_l K_j(r, l) − o_j·v``.
-        """
+        """Biases of the same machines on the kernels before centring."""
         if self.center is None:
             return biases
-        used = np.flatnonzero(weights)
-        corrected: np.ndarray = biases - weights[used] @ (self.center.select(used).offsets_ @ dual)
+        corrected: np.ndarray = biases - centring_shift(self.center, weights, dual)
         return corrected
 
     def predictor(
@@ -208,7 +207,9 @@ class SupportVectors:
         """Fitted attributes for users; `source` has the samples that are kept."""
         n_support = len(self.support)
         counts = np.array([n_support])
-        if rows.classes is not None:
+        if rows.n_labels is not None:
+            counts = np.count_nonzero(self.dual, axis=0)
+        elif rows.classes is not None:
             counts = np.bincount(rows.labels[self.support], minlength=len(rows.classes))
         attributes = {
             **source.attributes,
@@ -312,7 +313,7 @@ MACHINES_ON_FEATURES: dict[str, tuple[Any, str]] = {
 
 
 @storable
-@estimator(ApproximationParameters, SupportAttributes, WeightParameters)
+@estimator(LabelParameters, ApproximationParameters, SupportAttributes, WeightParameters)
 class MKSVC(KernelClassifier):
     """ℓp-norm multiple kernel support vector classification.
 
@@ -327,9 +328,10 @@ class MKSVC(KernelClassifier):
         learns it as the weight of one more kernel, the identity (squared hinge only).
     loss : {"hinge", "squared_hinge"}, default="hinge"
         ``C Σ max(0, 1 − y f)`` or ``½ C Σ max(0, 1 − y f)²``.
-    multi_class : {"shared", "separate"}, default="shared"
+    multi_class : {"shared", "separate", "single"}, default="shared"
         More than two classes are learnt one against the rest, with one weight vector for all
-        classes or one for each.
+        classes or one for each; or by a single machine for all classes (hinge loss only), see the
+        notes.
     solver : str or a solver object, default="newton"
         "newton" is the one to use. Others: "sip" and "silp" (cutting planes; Sonnenburg 2006),
         "analytic" (closed-form updates; Kloft 2011), "interleaved" (the same between steps of
@@ -354,6 +356,12 @@ class MKSVC(KernelClassifier):
 
     Notes
     -----
+    With ``multi_class="single"`` the discriminants f^l of all classes minimise ``½ Σ_l ‖f^l‖² +
+    C Σ_i Σ_{l≠y_i} max(0, 2 − f^{y_i}(x_i) + f^l(x_i))`` (Weston and Watkins 1999): a sample is to
+    score higher in its own class than in every other one. For two classes that is the binary
+    machine with the same C. The solvers "newton", "analytic" and "sip" take it and, at p = 1,
+    "silp" and "reduced-gradient".
+
     With an `approximation`, which needs ``loss="squared_hinge"``, machines are learnt by Newton's
     method in passes over the rows, each of which computes the features again
     (:mod:`manykernels.scale.hinge`). There are about ten of them, and more the larger C is:
@@ -374,6 +382,7 @@ class MKSVC(KernelClassifier):
     S. Sonnenburg et al. Large scale multiple kernel learning. JMLR 7, 2006.
     A. Rakotomamonjy et al. SimpleMKL. JMLR 9, 2008.
     M. Kloft et al. ℓp-norm multiple kernel learning. JMLR 12, 2011.
+    J. Weston, C. Watkins. Support vector machines for multi-class pattern recognition. ESANN 1999.
 
     Examples
     --------
@@ -398,13 +407,20 @@ class MKSVC(KernelClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "C": [*POSITIVE, StrOptions({"joint"})],
         "loss": [StrOptions(set(LOSSES))],
-        "multi_class": [StrOptions({"shared", "separate"})],
+        "multi_class": [StrOptions({"shared", "separate", "single"})],
         "class_weight": CLASS_WEIGHT,
     }
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and the machine."""
+        """Learn kernel weights and the machine.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,), or indicator matrix (n_samples, n_labels)
+            Class labels of any kind, or 0 and 1 for each of several labels.
+        """
+        refuse_single_machine(self)
         if self.C == "joint" and self.loss != "squared_hinge":
             raise ValueError(
                 'C="joint" needs loss="squared_hinge": with the hinge loss C is a bound, not '
@@ -412,15 +428,13 @@ class MKSVC(KernelClassifier):
             )
         if (approximation := approximation_for(self, X)) is not None:
             return self._fit_on_features(approximation, X, y, sample_weight)
-        task = SVCTask(
-            self.normalize, self.tol, self.C, self.loss, self.multi_class, self.class_weight
-        )
-        return fit_model(self, task, X, y, sample_weight)
+        return fit_model(self, SVCTask.of(self, self.C), X, y, sample_weight)
 
     def _fit_on_features(
         self, approximation: Approximation, X: Any, y: Any, sample_weight: Any
     ) -> Self:
         refuse_with_features(self, **MACHINES_ON_FEATURES)
+        refuse_labels_with_features(self, y)
         if self.C == "joint":
             raise ValueError(
                 f'C="joint" does not go with approximation={self.approximation}: the identity '
@@ -441,43 +455,58 @@ class MKSVC(KernelClassifier):
 
 @dataclass(frozen=True)
 class SVCTask(MachineTask):
-    """Support vector classification, several classes one against the rest."""
+    """Support vector classification, several classes one against the rest or by one machine."""
 
     C: float | str | None = None
     loss: str = "hinge"
     multi_class: str = "shared"
+    multi_label: str = "separate"
     class_weight: Any = None
+
+    @classmethod
+    def of(cls, estimator: Any, C: Any) -> Self:
+        """From the parameters of an estimator; C is None where every point of a grid has one."""
+        names = ("normalize", "tol", "loss", "multi_class", "multi_label", "class_weight")
+        return cls(**{name: getattr(estimator, name) for name in names}, C=C)
 
     def rows(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> TrainingRows:
-        return labelled_rows(estimator, X, y, sample_weight, self.class_weight, groups=groups)
+        rows = labelled_rows(estimator, X, y, sample_weight, self.class_weight, groups=groups)
+        shares = rows.n_labels is not None and self.multi_label == "shared"
+        if shares and self.C == "joint" and self.class_weight is not None:
+            raise ValueError(
+                'class_weight does not go with C="joint" and multi_label="shared": every label '
+                "would weight the samples differently, and C is the weight of one kernel. Pass a "
+                'number for C, or multi_label="separate".'
+            )
+        return rows
 
     def n_losses(self, targets: Any) -> int:
+        if np.ndim(targets) == 2:
+            return len(target_groups(targets.shape[1], self.multi_label))
         n_classes = len(np.unique(targets))
         return n_classes if self.multi_class == "separate" and n_classes > 2 else 1
 
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
-        n_classes = len(rows.classes)
-        n_outputs = 1 if n_classes == 2 or self.multi_class == "separate" else n_classes
+        machines = ClassMachines.of(self, rows)
+        kind, n_outputs = machines.kind, machines.groups.shape[2]
         if self.C == "joint":
-            kind: type = JointSquaredHingeLoss
+            kind = JointSquaredHingeLoss
             return ProblemSpec(kind, len(rows), n_kernels + 1, n_outputs, learns_reg=True)
-        return ProblemSpec(LOSSES[self.loss], len(rows), n_kernels, n_outputs)
+        return ProblemSpec(kind, len(rows), n_kernels, n_outputs)
 
     def losses(self, data: MachineKernels, points: Sequence[Point]) -> list[Any]:
-        rows = data.rows
-        groups = machine_groups(rows.labels, len(rows.classes), self.multi_class)
-        C = points[0].get("C", self.C)
-        if C != "joint":
-            kind, penalties = LOSSES[self.loss], C * rows.factors
-            return [kind(data.stack, signs, penalties, self.inner_tol) for signs in groups]
+        machines = ClassMachines.of(self, data.rows)
+        if self.C != "joint":
+            return machines.losses(data.stack, [point.get("C", self.C) for point in points])
         # The identity is one more kernel, normalised like the others: of unit trace, or as it is.
-        total = len(rows) if rows.counts is None else float(rows.counts.sum())
+        counts = data.rows.counts
+        total = len(data.rows) if counts is None else float(counts.sum())
         unit = 1.0 / total if self.normalize == "trace" else 1.0
         return [
-            JointSquaredHingeLoss(data.stack, signs, unit, rows.factors, self.inner_tol)
-            for signs in groups
+            JointSquaredHingeLoss(data.stack, signs, unit, weights, self.inner_tol)
+            for signs, weights in machines.weighted_groups()
         ]
 
     def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
@@ -485,12 +514,77 @@ class SVCTask(MachineTask):
         return {**super().fitted(data, learnt, domains), "C_": C}
 
 
+@dataclass(frozen=True)
+class ClassMachines:
+    """Machines of the targets ±1 in `groups`, (n_groups, n_samples, n_machines).
+
+    The machines of a group are one loss, of the class `kind`. `weights` (n_samples,) are factors
+    of C; of several labels, they may have a column for each.
+    """
+
+    groups: np.ndarray
+    weights: np.ndarray
+    kind: Any
+    inner_tol: float
+
+    @classmethod
+    def of(cls, estimator: Any, samples: Any) -> ClassMachines:
+        """Machines of training samples, with weights of classes that are learnt from these."""
+        labels, classes = samples.labels, samples.classes
+        weights = class_weighted(estimator.class_weight, labels, classes, samples.counts)
+        kind, sharing = LOSSES[estimator.loss], estimator.multi_class
+        if labels.ndim == 2:
+            sharing = estimator.multi_label
+        elif sharing == "single" and len(classes) > 2:
+            kind = MulticlassHingeLoss
+        return cls(
+            machine_groups(labels, len(classes), sharing),
+            np.ones(len(labels)) if weights is None else weights,
+            kind,
+            INNER_SHARE * estimator.tol,
+        )
+
+    @property
+    def n_outputs(self) -> int:
+        n_groups, _, n_columns = self.groups.shape
+        return n_groups * n_columns
+
+    def weighted_groups(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Targets of every group, and the factors of C of its machines."""
+        for k, signs in enumerate(self.groups):
+            if self.weights.ndim == 1:
+                yield signs, self.weights
+            else:
+                yield signs, self.weights if len(self.groups) == 1 else self.weights[:, k]
+
+    def __call__(self, stack: Any, params: dict[str, float]) -> list[Any]:
+        """Losses at a point of a grid, one for each group."""
+        return self.losses(stack, [params["C"]] * len(self.groups))
+
+    def losses(self, stack: Any, penalties: Sequence[Any]) -> list[Any]:
+        """Losses, one for each group with its C."""
+        return [
+            self.kind(stack, signs, C * weights, self.inner_tol)
+            for C, (signs, weights) in zip(penalties, self.weighted_groups(), strict=True)
+        ]
+
+
+def refuse_single_machine(estimator: Any) -> None:
+    """Raise if one machine for all classes does not go with other parameters."""
+    if estimator.multi_class == "single" and estimator.loss != "hinge":
+        raise ValueError(
+            f'multi_class="single" does not go with loss={estimator.loss!r}: the single machine '
+            'has the hinge loss. Pass loss="hinge", or multi_class="shared".'
+        )
+
+
 def machine_groups(labels: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
     """Targets ±1 of all machines, (n_groups, n_samples, n_machines).
 
-    The machines of a group are learnt with one vector of kernel weights.
+    The machines of a group are learnt with one vector of kernel weights. Several labels per sample
+    have a machine each.
     """
-    signs = one_against_rest(labels, n_classes)
+    signs = 2.0 * labels - 1.0 if labels.ndim == 2 else one_against_rest(labels, n_classes)
     return signs.T[:, :, None] if multi_class == "separate" else signs[None]
 
 

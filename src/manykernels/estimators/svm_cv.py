@@ -11,7 +11,7 @@ the kernels of each of their values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar, Protocol, Self
@@ -31,11 +31,11 @@ from ..solvers.path import GridProgress
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, FitTask, estimator, fits
-from .held_out import CalibrationAttributes, SplitOutputs
-from .inputs import TrainingRows, class_weighted, spread_of_targets
+from .held_out import CalibrationAttributes, HeldOutDecisions, SplitOutputs
+from .inputs import TrainingRows, spread_of_targets
 from .kernel_data import joined_certificate
-from .learning import Point, fit_model
-from .prediction import KernelClassifier, KernelRegressor
+from .learning import Point, fit_model, target_groups
+from .prediction import KernelClassifier, KernelRegressor, LabelParameters
 from .search import (
     MACHINE_NORMS,
     ChoiceParameters,
@@ -46,9 +46,18 @@ from .search import (
     checked_non_negative,
     checked_norms,
     checked_positive,
+    chosen_for_labels,
     validation_curve,
 )
-from .svm import INNER_SHARE, LOSSES, SupportAttributes, SVCTask, SVRTask, machine_groups
+from .svm import (
+    INNER_SHARE,
+    LOSSES,
+    ClassMachines,
+    SupportAttributes,
+    SVCTask,
+    SVRTask,
+    refuse_single_machine,
+)
 
 
 class Machines(Protocol):
@@ -256,7 +265,9 @@ CLASSIFICATION_PENALTIES = (0.01, 0.1, 1.0, 10.0)
 
 
 @storable
-@estimator(CalibrationAttributes, SupportAttributes, ChoiceParameters, ChosenWeights)
+@estimator(
+    LabelParameters, CalibrationAttributes, SupportAttributes, ChoiceParameters, ChosenWeights
+)
 class MKSVCCV(KernelClassifier):
     """Multiple kernel support vector classification with p and C chosen by cross-validation.
 
@@ -273,9 +284,10 @@ class MKSVCCV(KernelClassifier):
         C to try; by default 0.01, 0.1, 1 and 10, which suit normalised kernels.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         ``C Σ max(0, 1 − y f)`` or ``½ C Σ max(0, 1 − y f)²``.
-    multi_class : {"shared", "separate"}, default="shared"
+    multi_class : {"shared", "separate", "single"}, default="shared"
         More than two classes are learnt one against the rest, with one weight vector for all
-        classes or one for each.
+        classes or one for each; or by a single machine for all classes (hinge loss only), as for
+        :class:`MKSVC`.
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
         parts. Groups and repeated rows stay together, and a class of a single sample is in no test
@@ -288,7 +300,7 @@ class MKSVCCV(KernelClassifier):
 
     Attributes
     ----------
-    p_, C_ : float
+    p_, C_ : float, or ndarray of shape (n_labels,)
         The point of the grid with the best score; of equal ones, with the smallest log loss. See
         `one_standard_error`.
     weights_ : ndarray of shape (n_kernels,), or (n_classes, n_kernels)
@@ -333,7 +345,7 @@ class MKSVCCV(KernelClassifier):
         "ps": ["array-like", None],
         "Cs": ["array-like", None],
         "loss": [StrOptions(set(LOSSES))],
-        "multi_class": [StrOptions({"shared", "separate"})],
+        "multi_class": [StrOptions({"shared", "separate", "single"})],
         "class_weight": CLASS_WEIGHT,
     }
 
@@ -342,16 +354,21 @@ class MKSVCCV(KernelClassifier):
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Choose p and C, then learn from all samples."""
+        """Choose p and C, then learn from all samples.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,), or indicator matrix (n_samples, n_labels)
+            Class labels of any kind, or 0 and 1 for each of several labels.
+        """
+        refuse_single_machine(self)
         grid = Grid(
             {
                 "p": checked_norms(self.ps, MACHINE_NORMS),
                 "C": checked_positive(self.Cs, CLASSIFICATION_PENALTIES, "Cs"),
             }
         )
-        task = SVCSearchTask(
-            self.normalize, self.tol, None, self.loss, self.multi_class, self.class_weight
-        )
+        task = SVCSearchTask.of(self, None)
         return fit_model(self, task, X, y, sample_weight, groups, grid)
 
 
@@ -359,43 +376,26 @@ class SVCSearchTask(SVCTask):
     """Support vector classification with C chosen by cross-validation."""
 
     def choose(self, search: Search, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
+        samples = search.samples
         outputs = held_out_outputs(search, grid, partial(ClassMachines.of, self))
-        choice, attributes = search.choose(grid, outputs)
-        return [choice.params] * self.n_losses(search.samples.labels), attributes
-
-
-@dataclass(frozen=True)
-class ClassMachines:
-    """Machines of one division of the samples into two for every column of `groups`."""
-
-    groups: np.ndarray
-    weights: np.ndarray
-    loss: str
-    inner_tol: float
-
-    @classmethod
-    def of(cls, estimator: Any, samples: Any) -> ClassMachines:
-        """Machines of training samples, with weights of classes that are learnt from these."""
-        labels, classes = samples.labels, samples.classes
-        weights = class_weighted(estimator.class_weight, labels, classes, samples.counts)
-        return cls(
-            machine_groups(labels, len(classes), estimator.multi_class),
-            np.ones(len(labels)) if weights is None else weights,
-            estimator.loss,
-            INNER_SHARE * estimator.tol,
-        )
-
-    @property
-    def n_outputs(self) -> int:
-        n_groups, _, n_columns = self.groups.shape
-        return n_groups * n_columns
-
-    def __call__(self, stack: KernelStack, params: dict[str, float]) -> list[BoxLoss]:
-        """Losses, one for each group."""
-        penalties = params["C"] * self.weights
-        return [
-            LOSSES[self.loss](stack, signs, penalties, self.inner_tol) for signs in self.groups
+        if samples.n_labels is None:
+            choice, attributes = search.choose(grid, outputs)
+            return [choice.params] * self.n_losses(samples.labels), attributes
+        held_out = [
+            HeldOutDecisions(
+                [replace(part, outputs=part.outputs[..., [k]]) for part in outputs],
+                [test.label(k) for test in search.tests],
+                samples.label(k).frequencies,
+            )
+            for k in range(samples.n_labels)
         ]
+        groups = target_groups(samples.n_labels, self.multi_label)
+        choices, attributes = chosen_for_labels(search, grid, held_out, groups)
+        positions = np.repeat([choice.position for choice in choices], len(groups[0]), axis=0)
+        attributes["calibration_"] = [
+            label.calibration(tuple(at)) for label, at in zip(held_out, positions, strict=True)
+        ]
+        return [choice.params for choice in choices], attributes
 
 
 # -- MKSVRCV: norm, penalty and ε of support vector regression, chosen by cross-validation --------

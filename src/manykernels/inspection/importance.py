@@ -20,12 +20,12 @@ from ..estimators.cox import SurvivalEstimator
 from ..estimators.inputs import (
     check_targets,
     checked_groups,
+    is_multilabel,
     matched_by_label,
     read_training,
     refuse_useless_groups,
     rows_that_count,
 )
-from ..estimators.prediction import is_multilabel
 from ..survival import survival_array
 from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, warn_caller

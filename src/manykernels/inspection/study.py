@@ -378,6 +378,14 @@ def left_out_answers(fitted: KernelEstimator) -> LeftOutAnswers | None:
     if hasattr(fitted, "left_out_predictions_"):
         values = fitted.left_out_predictions_
         return LeftOutAnswers(values, None, _finite_rows(values), rows)
+    if hasattr(fitted, "n_labels_"):
+        # Logarithms of the probabilities of labels, or decision values.
+        answers, least = getattr(fitted, "left_out_log_proba_", None), np.log(0.5)
+        if answers is None:
+            answers, least = fitted.left_out_decisions_, 0.0
+        with np.errstate(invalid="ignore"):
+            chosen = (answers > least).astype(int)
+        return LeftOutAnswers(chosen, None, _finite_rows(answers), rows)
     if hasattr(fitted, "left_out_decisions_"):
         decisions = fitted.left_out_decisions_
         known, logs = _finite_rows(decisions), fitted.calibration_.log_probabilities(decisions)

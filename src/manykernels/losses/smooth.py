@@ -429,13 +429,13 @@ def checked_column(values: ArrayLike, name: str, n_samples: int | None = None) -
 
 
 class Logistic(SmoothFunction):
-    """Logistic loss ``Σ_i w_i log(1 + exp(−y_i f_i))``.
+    """Logistic loss ``Σ_i w_i log(1 + exp(−y_i f_i))``; of several outputs, the sum of theirs.
 
     Parameters
     ----------
-    signs : array-like of shape (m,)
+    signs : array-like of shape (m,) or (m, c)
         y: −1 or 1.
-    sample_weight : array-like of shape (m,), optional
+    sample_weight : array-like of shape (m,) or (m, c), optional
         w ≥ 0; a sample of weight zero has no effect.
     has_bias : bool, default=True
 
@@ -450,16 +450,31 @@ class Logistic(SmoothFunction):
     def __init__(
         self, signs: ArrayLike, sample_weight: ArrayLike | None = None, *, has_bias: bool = True
     ) -> None:
-        y = checked_column(signs, "signs")
+        y = np.asarray(signs, dtype=np.float64)
+        if y.ndim not in (1, 2):
+            raise ValueError(f"signs must have one or two dimensions, got the shape {y.shape}.")
         if not np.isin(y, (-1.0, 1.0)).all():
             raise ValueError("signs must be -1 or 1.")
-        self.signs = y[:, None]
-        self.sample_weight = checked_weights(sample_weight, len(y))[:, None]
-        self.has_bias = has_bias
-        if has_bias and len(np.unique(y[self.sample_weight[:, 0] > 0.0])) < 2:
+        self.signs = y[:, None] if y.ndim == 1 else y
+        self.n_outputs = self.signs.shape[1]
+        given = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
+        columns = given.T if given.ndim == 2 else [sample_weight] * self.n_outputs
+        self.sample_weight = np.column_stack(
+            [checked_weights(column, len(y)) for column in columns]
+        )
+        if self.sample_weight.shape != self.signs.shape:
             raise ValueError(
-                "signs has a single class among samples of positive weight, so that the bias "
-                "would be infinite: pass samples of both classes, or has_bias=False."
+                f"sample_weight has shape {given.shape}, signs have shape {y.shape}: pass one "
+                "weight for each sample, or for each of its signs."
+            )
+        self.has_bias = has_bias
+        counted = np.where(self.sample_weight > 0.0, self.signs, 0.0)
+        single = np.flatnonzero((counted.max(axis=0) <= 0.0) | (counted.min(axis=0) >= 0.0))
+        if has_bias and len(single):
+            column = f" in column {single[0]}" if self.n_outputs > 1 else ""
+            raise ValueError(
+                f"signs has a single class{column} among samples of positive weight, so that the "
+                "bias would be infinite: pass samples of both classes, or has_bias=False."
             )
 
     def value(self, outputs: Array) -> float:

@@ -28,11 +28,13 @@ from typing import Any
 import numpy as np
 
 from ..smo.box import Ascent
+from ..smo.multiclass import MulticlassProblem, face_of, solve_multiclass
 from ..smo.program import BoxProblem, BoxSolution, Face
-from ..utils.numerics import ROUNDING, matmul
+from ..utils.numerics import EPS, ROUNDING, matmul
 from .base import (
     Array,
     ColumnKernels,
+    DualPoint,
     DualProgram,
     HasDualProgram,
     Indices,
@@ -465,7 +467,9 @@ class _TwoClassLoss(BoxLoss):
         self, kernels: KernelOperator, signs: Array, C: float | Array, inner_tol: float = INNER_TOL
     ) -> None:
         columns = np.ascontiguousarray(signs.reshape(len(signs), -1).T, dtype=np.float64)
-        super().__init__(kernels, [self._problem(y, C) for y in columns], inner_tol)
+        penalties = C.T if np.ndim(C) == 2 else [C] * len(columns)  # type: ignore[union-attr]
+        pairs = zip(columns, penalties, strict=True)
+        super().__init__(kernels, [self._problem(y, c) for y, c in pairs], inner_tol)
 
     @staticmethod
     @abstractmethod
@@ -481,7 +485,7 @@ class HingeLoss(_TwoClassLoss):
     kernels : KernelOperator
     signs : ndarray of shape (m,) or (m, n_outputs)
         y, ±1.
-    C : float or ndarray of shape (m,)
+    C : float or ndarray of shape (m,) or (m, n_outputs)
         Penalties.
     inner_tol : float
         Relative gap of the machines.
@@ -604,3 +608,170 @@ class OneClassLoss(BoxLoss):
     ) -> None:
         weights = np.ones(kernels.shape[0]) if sample_weight is None else sample_weight
         super().__init__(kernels, [one_class_problem(weights, nu)], inner_tol)
+
+
+# -- One machine for all classes ------------------------------------------------------------------
+#
+# In the notation of :mod:`manykernels.smo.multiclass`, with outputs f^l of the classes and dual
+# variables d (m×k), whose columns sum to zero,
+#
+#     F(β) = max_d  2 Σ_{i, l≠y_i} α_i^l − ½ Σ_l d_lᵀ K_β d_l ,   α_i^l = −d_il ∈ [0, C_i]
+#     g_j    = ½ Σ_l d_lᵀ K_j d_l
+#     ∇²F_ij = r_iᵀ N r_j ,   r_j = (K_j d)_{i,y_i} − (K_j d)_{i,l} at the free variables (i, l)
+#
+# where N takes right-hand sides to solutions of the system of the free variables. For two classes
+# F is twice that of the hinge loss with the same C.
+
+
+class MulticlassHingeLoss(WorkspaceLoss):
+    """One machine for all classes (Weston and Watkins 1999).
+
+    ``½ Σ_l ‖f^l‖² + Σ_i C_i Σ_{l≠y_i} max(0, 2 − f^{y_i}(x_i) + f^l(x_i))``, with biases.
+
+    Parameters
+    ----------
+    kernels : KernelOperator
+    signs : ndarray of shape (m, n_classes)
+        1 in the column of the class of each sample, and −1 in the others.
+    C : float or ndarray of shape (m,)
+        Penalties.
+    inner_tol : float
+        Relative gap of the machine.
+    """
+
+    def __init__(
+        self, kernels: KernelOperator, signs: Array, C: float | Array, inner_tol: float = INNER_TOL
+    ) -> None:
+        labels, n_classes = signs.argmax(axis=1), signs.shape[1]
+        costs = np.broadcast_to(np.asarray(C, dtype=np.float64), len(labels))
+        self.kernels = kernels
+        self.problem = MulticlassProblem(labels, costs, n_classes)
+        self.inner_tol = inner_tol
+        self.workspace = Workspace(kernels.shape[0])
+        # The last solution, from which the next one starts; restricted copies share this list.
+        self._starts: list[Array | None] = [None]
+
+    def continue_from(self, other: MulticlassHingeLoss) -> None:
+        """Start at the last solution of another loss on the same kernels; share its workspace."""
+        self.workspace = other.workspace
+        self._starts = list(other._starts)
+
+    @property
+    def spec(self) -> ProblemSpec:
+        n_samples, _, n_kernels = self.kernels.shape
+        return ProblemSpec(
+            type(self), n_samples, n_kernels, self.problem.k, on_demand=self.on_demand
+        )
+
+    def refill(self, weights: Array) -> Lease:
+        """Compute K_β at a point."""
+        lease = self.workspace.lend()
+        self.kernels.combine(weights, out=self.workspace.matrix)
+        return lease
+
+    def evaluate(self, weights: Array) -> MulticlassEvaluation:
+        """Solve the inner program at `weights`, starting at its last solution."""
+        lease, problem = self.refill(weights), self.problem
+        solution = solve_multiclass(
+            self.workspace.matrix,
+            problem.y,
+            problem.C,
+            n_classes=problem.k,
+            start=self._starts[0],
+            tol=self.inner_tol,
+        )
+        self._starts[0] = solution.alpha
+        products = self.kernels.apply(solution.d)
+        gains = gains_of(solution.d, products)
+        # Computed from the kernels, without the rounding errors of the steps.
+        outputs = np.tensordot(weights, products, 1) + solution.bias
+        value, scale = problem.primal(outputs.T, 2.0 * float(weights @ gains))
+        slack = value - (2.0 * float(solution.alpha.sum()) - float(weights @ gains))
+        return MulticlassEvaluation(
+            weights, gains, value, slack, solution.d, scale, scale * solution.bias, outputs, self,
+            products, lease,
+        )  # fmt: skip
+
+    def dual_point(self, dual: Array) -> DualPoint:
+        problem = self.problem
+        alpha = problem.feasible(problem.multipliers(dual.T))
+        d = np.ascontiguousarray(problem.signed(alpha).T)
+        with np.errstate(divide="ignore"):
+            longest = np.min(problem.C / alpha, where=alpha > 0.0, initial=np.inf)
+        gains = gains_of(d, self.kernels.apply(d))
+        return DualPoint(2.0 * float(alpha.sum()), 0.0, gains, float(longest))
+
+    def gain_errors_at(self, dual: Array) -> Array:
+        """Return estimated rounding errors of the gains at any dual variables."""
+        return 0.5 * self.kernels.form_errors(dual, dual)
+
+
+@dataclass
+class MulticlassEvaluation(WorkspaceEvaluation):
+    """F of one machine for all classes at one point.
+
+    `value` is the P of `scale` times the `outputs` of the dual variables, biases included, which
+    has the `coefficients` and `biases`.
+    """
+
+    weights: Array
+    gains: Array
+    value: float
+    slack: float
+    dual: Array = field(repr=False)
+    scale: float
+    biases: Array
+    outputs: Array = field(repr=False)
+    _loss: MulticlassHingeLoss = field(repr=False)
+    _products: Array = field(repr=False)
+    _lease: Lease | None = field(repr=False, compare=False)
+
+    hyperbolic = True
+
+    @property
+    def coefficients(self) -> Array:
+        """Coefficients of the training samples, (m, n_classes)."""
+        return self.scale * self.dual
+
+    @property
+    def reach(self) -> Array:
+        """Bound on the derivative of the objective in the outputs of samples, (m, n_classes)."""
+        problem = self._loss.problem
+        reach = np.where(problem.multipliers(self.dual.T) > 0.0, problem.C, 0.0)
+        reach[problem.true_class] = reach.sum(axis=0)
+        return np.ascontiguousarray(reach.T)
+
+    @property
+    def rounding(self) -> float:
+        """Rounding errors of the margins and of the outputs; as for :class:`BoxPoint`."""
+        reach = self.reach
+        error = EPS * float(np.sum(reach * (np.abs(self.outputs) + np.abs(self.biases) + 1.0)))
+        errors = self._loss.kernels.form_errors(0.5 * reach, self.dual)
+        return error + float(self.weights @ errors)
+
+    @property
+    def gain_errors(self) -> Array:
+        return self._loss.gain_errors_at(self.dual)
+
+    def _refill(self) -> Lease:
+        return self._loss.refill(self.weights)
+
+    def hessian(self) -> Array:
+        """Return ``∇²F`` on the free variables, as if the others stayed at their bounds."""
+        return self._curvature(0.0)
+
+    def model_hessian(self, gap: float) -> Array:
+        """Return ``∇²F`` smoothed over the range in which F may still fall by `gap`."""
+        return nearly_definite(self._curvature(_BARRIER * gap))
+
+    def _curvature(self, barrier: float) -> Array:
+        self.restore()
+        loss, problem = self._loss, self._loss.problem
+        alpha = problem.multipliers(self.dual.T)
+        matrix = loss.workspace.matrix
+        (classes, rows), face = face_of(problem, matrix, alpha, self.outputs.T, barrier)
+        if face is None:
+            return np.zeros((len(self.weights), len(self.weights)))
+        columns = (self._products[:, rows, problem.y[rows]] - self._products[:, rows, classes]).T
+        hessian = matmul(columns.T, face.solve(columns))
+        return 0.5 * (hessian + hessian.T)

@@ -27,7 +27,7 @@ from ..estimators.inputs import (
 from ..estimators.regional import SourceWithShares
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..inspection.intervals import Intervals, Mean
-from ..inspection.study import LeftOutAnswers, discordances, left_out_answers
+from ..inspection.study import discordances, left_out_answers
 from ..kernels import KernelStack
 from ..kernels.completion import views_of_kernels
 from ..kernels.tables import Table
@@ -168,7 +168,7 @@ class Samples:
             labels = len(rows) + np.arange(len(self))
             labels[rows] = fitted
             return replace(self, labels=labels)
-        passed, left_out = self.labels[rows[rows < len(self)]], _left_out(estimator)
+        passed, left_out = self.labels[rows[rows < len(self)]], left_out_answers(estimator)
         if left_out is None or len(left_out.predictions) != len(passed):
             return self  # no held-out predictions of these samples
         if _same_groups(fitted, passed):
@@ -352,7 +352,7 @@ def _titles(estimator: KernelEstimator, weights: np.ndarray) -> list[str]:
         return [f"class {name}, {region}" for name in classes for region in regions]
     if regions:
         return regions if len(regions) > 1 else [""]
-    if hasattr(estimator, "estimators_"):
+    if hasattr(estimator, "n_labels_"):
         return [f"label {k}" for k in range(len(weights))]
     if classes is not None and len(classes) == len(weights):
         return [f"class {name}" for name in classes]
@@ -376,36 +376,30 @@ def gate_of(estimator: KernelEstimator) -> dict[str, Any] | None:
 
 
 def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
-    """Return the certificates and the convergence history."""
+    """Return the certificate and the convergence history."""
     certificate = getattr(estimator, "certificate_", None)
     if certificate is None:
         return None
-    labelled = isinstance(certificate, list)
-    certificates = certificate if labelled else [certificate]
-    convex = hasattr(certificates[0], "dual")
+    convex = hasattr(certificate, "dual")
     contents: dict[str, Any] = {
-        "certificates": [
-            {
-                "name": f"label {k}" if labelled else "",
-                "status": certificate.status,
-                "converged": bool(certificate.converged),
-                "message": certificate.message,
-                "claim": certificate.claim.replace("`", ""),
-                "rel_gap": float(certificate.rel_gap),
-                # A gap is known up to its rounding error, and may even be negative by it.
-                "bound": max(
-                    float(certificate.rel_gap), float(getattr(certificate, "rel_rounding", 0.0))
-                ),
-                "tol": float(certificate.tol),
-                "numbers": [
-                    {"name": title, "value": float(getattr(certificate, name))}
-                    for name, title in _NUMBERS.items()
-                    if hasattr(certificate, name)
-                ],
-            }
-            for k, certificate in enumerate(certificates)
-        ],
-        "converged": all(bool(certificate.converged) for certificate in certificates),
+        "certificate": {
+            "status": certificate.status,
+            "converged": bool(certificate.converged),
+            "message": certificate.message,
+            "claim": certificate.claim.replace("`", ""),
+            "rel_gap": float(certificate.rel_gap),
+            # A gap is known up to its rounding error, and may even be negative by it.
+            "bound": max(
+                float(certificate.rel_gap), float(getattr(certificate, "rel_rounding", 0.0))
+            ),
+            "tol": float(certificate.tol),
+            "numbers": [
+                {"name": title, "value": float(getattr(certificate, name))}
+                for name, title in _NUMBERS.items()
+                if hasattr(certificate, name)
+            ],
+        },
+        "converged": bool(certificate.converged),
         "convex": convex,
         "question": _question(estimator, convex),
     }
@@ -447,8 +441,7 @@ def choice_of(estimator: KernelEstimator) -> dict[str, Any] | None:
     results = getattr(estimator, "cv_results_", None)
     if results is None:
         return None
-    models = getattr(estimator, "estimators_", None)
-    n_splits = models[0].n_splits_ if models else estimator.n_splits_
+    n_splits = estimator.n_splits_
     first = results if isinstance(results, dict) else results[0]
     n_points = len(first["params"])
     contents: dict[str, Any] = {
@@ -472,7 +465,7 @@ def choice_of(estimator: KernelEstimator) -> dict[str, Any] | None:
         ]
         contents["curve"] = ValidationDisplay.of_estimator(estimator).data()
         return contents
-    kind = "label" if models else "target"
+    kind = "label" if hasattr(estimator, "n_labels_") else "target"
     contents["chosen"] = [
         {"name": f"{kind} {k}", **_chosen(estimator, contents["parameters"], k)}
         for k in range(len(results))
@@ -574,7 +567,7 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
         )
     if samples.new.any():
         return _about_new(estimator, samples)
-    left_out = _left_out(estimator)
+    left_out = left_out_answers(estimator)
     if left_out is None:
         return (
             f"Predictions are not scored: these are training samples, and {name} has no unbiased "
@@ -591,8 +584,6 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
         )
     known, groups = left_out.known, samples.groups[rows]
     n_splits = getattr(estimator, "n_splits_", 1)
-    if hasattr(estimator, "estimators_"):
-        n_splits = estimator.estimators_[0].n_splits_
     n_folds = n_splits if n_splits > 1 else len(np.unique(groups))
     how = counted(int(known.sum()), "training sample")
     if n_splits > 1:
@@ -628,19 +619,6 @@ def _about_new(estimator: KernelEstimator, samples: Samples) -> Answers:
     return Answers(samples.y[rows], estimator.predict(X), probabilities, how, weights, groups)
 
 
-def _left_out(estimator: KernelEstimator) -> LeftOutAnswers | None:
-    """Return unbiased predictions of the training rows; for several labels, of each label."""
-    models = getattr(estimator, "estimators_", None)
-    if models is None:
-        return left_out_answers(estimator)
-    answers = [left_out_answers(model) for model in models]
-    if any(label is None or label.log_proba is None for label in answers):
-        return None
-    logs = np.column_stack([label.log_proba[:, 1] for label in answers])  # type: ignore[union-attr,index]
-    known = np.all([label.known for label in answers], axis=0)  # type: ignore[union-attr]
-    return LeftOutAnswers((logs > np.log(0.5)).astype(int), logs, known, None)
-
-
 # -- scores ----------------------------------------------------------------------------------
 
 
@@ -657,7 +635,7 @@ def judgement(estimator: KernelEstimator, samples: Samples) -> dict[str, Any] | 
     if isinstance(estimator, SurvivalEstimator):
         survival = _of_survival(estimator, answers)
         return survival if isinstance(survival, str) else {**common, **survival}
-    if hasattr(estimator, "estimators_"):
+    if hasattr(estimator, "n_labels_"):
         return {**common, **_of_labels(answers)}
     if is_classifier(estimator):
         return {**common, **_of_classes(estimator.classes_, answers)}

@@ -363,7 +363,7 @@ def _context(data: dict[str, Any]) -> dict[str, Any]:
     pictures: dict[str, Any] = {}
     proof, choice, judged = (data.get(name) for name in ("proof", "choice", "judged"))
     if proof and "history" in proof:
-        tol = proof["certificates"][0]["tol"] if proof["convex"] else None
+        tol = proof["certificate"]["tol"] if proof["convex"] else None
         pictures["convergence"] = convergence_picture(proof["history"], tol)
     if choice and "curve" in choice and choice["n_points"] > 1:
         pictures["choice"] = choice_picture(choice["curve"])

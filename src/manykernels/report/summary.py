@@ -6,7 +6,7 @@
 `importance`    importance of the views, alone and left out, with intervals
 `judged`        scores of predictions of samples that are not training samples
 `gate`          summary of gate values
-`proof`         certificates and convergence
+`proof`         certificate and convergence
 `choice`        results of cross-validation
 `alignment`     cosines between kernels
 `data`          sizes and checks of the samples
@@ -147,7 +147,7 @@ def _known_by_model(estimator: KernelEstimator) -> dict[str, Any]:
         contents["names"] = [str(name) for name in estimator.feature_names_in_]
     if hasattr(estimator, "n_features_in_"):
         contents["n_features"] = int(estimator.n_features_in_)
-    if hasattr(estimator, "classes_") and not hasattr(estimator, "estimators_"):
+    if hasattr(estimator, "classes_") and not hasattr(estimator, "n_labels_"):
         contents["class_names"] = [str(name) for name in estimator.classes_]
     return contents
 
@@ -581,16 +581,16 @@ def _how_sure(sections: dict[str, Any]) -> dict[str, Any] | None:
     proof = sections.get("proof")
     if proof is None:
         return None
-    worst = max(proof["certificates"], key=lambda certificate: certificate["rel_gap"])
-    answer = _OUTCOMES.get(worst["status"], worst["status"].capitalize())
+    certificate = proof["certificate"]
+    answer = _OUTCOMES.get(certificate["status"], certificate["status"].capitalize())
     if proof["convex"] and proof["converged"]:
         # Browsers break lines at hyphens, not at minus signs.
-        answer = f"Yes: certified to\N{NO-BREAK SPACE}{worst['bound']:.0e}".replace("-", "−")
+        answer = f"Yes: certified to\N{NO-BREAK SPACE}{certificate['bound']:.0e}".replace("-", "−")
     approximate = " For the problem with approximate kernels." if "approximate" in proof else ""
     return {
         "question": proof["question"],
         "answer": answer,
-        "detail": worst["message"] + approximate,
+        "detail": certificate["message"] + approximate,
         "good": proof["converged"],
     }
 

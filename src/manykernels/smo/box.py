@@ -286,8 +286,8 @@ _STEPS_TO_TRUST = 2
 _NOT_CANCELLED = 0.1
 # Maximum number of pair steps per variable: hundreds of times what most programs need.
 _STEPS_PER_SAMPLE = 10_000
-# Largest system of free variables that is factorised: about a second and 128 MB.
-_MOST_POLISHED = 4000
+#: Largest system of free variables that is factorised: about a second and 128 MB.
+MOST_FACTORISED = 4000
 # Bounds that one polish may reach before pair steps continue: each costs a new factorisation.
 # Measured: half takes 13 % more steps, twice 15 % fewer and 29 % more factorisations.
 _POLISHING_ROUNDS = 6
@@ -415,7 +415,7 @@ class Ascent:
         scale = max(float(np.abs(self.problem.linear).max()), float(np.abs(self.f).max()))
         tol = DEFAULT_TOL * (scale or 1.0)
         least = ACCUMULATED * tol
-        may_jump = m <= _MOST_POLISHED
+        may_jump = m <= MOST_FACTORISED
         most = _STEPS_BEFORE_JUMP * m + m**2 // 2 if may_jump else _STEPS_PER_SAMPLE * m // 2
         while tol > least and self.n_steps < 2 * most:
             end = most if self.n_steps < most else 2 * most  # the jump comes after `most` steps
@@ -506,7 +506,7 @@ class Ascent:
         """Return the free variables, and their factorised system if there is one."""
         free = np.flatnonzero(self.problem.free(self.v))
         if self._face is None or not np.array_equal(free, self._face[0]):
-            sizable = 2 <= len(free) <= _MOST_POLISHED
+            sizable = 2 <= len(free) <= MOST_FACTORISED
             self._face = (
                 free,
                 Face.of(self.K.need(free), self.problem.ridge, free) if sizable else None,
@@ -529,12 +529,8 @@ class Ascent:
         ranges = np.where(np.isfinite(ranges), ranges, 1.0 / np.maximum(problem.ridge, TINY))
         with np.errstate(over="ignore"):
             stiffness = force * (force / barrier)
-        soft = np.flatnonzero(stiffness < _RIGID * self._diagonal.max())
-        most = max(_MOST_SOFT, int((force == 0.0).sum()))
-        if len(soft) > most:
-            # Far from the maximum all are soft; the softest suffice for a good model.
-            soft = np.sort(soft[np.argsort(stiffness[soft], kind="stable")[:most]])
-        if not 2 <= len(soft) <= _MOST_POLISHED:
+        soft = softest(stiffness, float(self._diagonal.max()))
+        if soft is None:
             return self.face()
         stiffness[soft] *= ranges.sum() / ranges[soft]
         return soft, Face.of(self.K.need(soft), problem.ridge + stiffness, soft)
@@ -547,6 +543,19 @@ class Ascent:
     def solution(self) -> BoxSolution:
         """Return v with its machine and bounds."""
         return self.problem.solution(self.v, self.f, self.n_steps)
+
+
+def softest(stiffness: Array, largest: float) -> Indices | None:
+    """Return the variables that count as nearly free; None if they cannot be factorised.
+
+    `largest` is the largest diagonal entry of their system.
+    """
+    soft = np.flatnonzero(stiffness < _RIGID * largest)
+    most = max(_MOST_SOFT, int((stiffness == 0.0).sum()))
+    if len(soft) > most:
+        # Far from the maximum all are soft; the softest suffice for a good model.
+        soft = np.sort(soft[np.argsort(stiffness[soft], kind="stable")[:most]])
+    return soft if 2 <= len(soft) <= MOST_FACTORISED else None
 
 
 @dataclass

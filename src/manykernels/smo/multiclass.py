@@ -30,16 +30,21 @@ bounds how far D is below the optimum. The multiple matters where C is large: ma
 cost Cε each, while scaling all of them to 2 costs a fraction ε of P.
 
 **Polish.** Steps along cycles identify the free α. On these D is a quadratic, whose maximum
-solves a linear system; it is solved if it is small. If a bound stops it, more steps follow.
+solves a linear system (:class:`ClassFace`); it is solved if it is small. If a bound stops it, more
+steps follow.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..utils.numerics import ACCUMULATED, ROUNDING
-from .program import Array, cholesky, min_curvature, solve_factored, step_within
+from .box import MOST_FACTORISED, softest
+from .program import Array, Indices, cholesky, min_curvature, solve_factored, step_within
 
 Labels = NDArray[np.int64]
 
@@ -67,13 +72,15 @@ class MulticlassSolution:
     """Solution of the multiclass SVM, in the notation of this module.
 
     `alpha` are feasible multipliers, (m, k), and ``f^l(x) = Σ_i d_il k(x_i, x) + b^l``, where the
-    biases sum to zero. `primal` and `dual` bound the optimal value, `n_iter` is the number of
-    steps, and `converged` is True if ``gap = primal − dual ≤ tol · primal``.
+    biases sum to zero. `primal`, attained by `scale` times f, and `dual` bound the optimal value,
+    `n_iter` is the number of steps, and `converged` is True if ``gap = primal − dual ≤ tol ·
+    primal``.
     """
 
     alpha: Array
     d: Array
     bias: Array
+    scale: float
     primal: float
     dual: float
     gap: float
@@ -137,13 +144,18 @@ def solve_multiclass(
     order = np.argsort(y, kind="stable")
     if np.any(order[1:] < order[:-1]):
         kernel = kernel.take(order, axis=0).take(order, axis=1)
-    problem = _Problem(kernel, y[order], np.ascontiguousarray(upper[order]), k)
+    problem = MulticlassProblem(y[order], np.ascontiguousarray(upper[order]), k)
     first = np.searchsorted(problem.y, np.arange(k + 1))
     floor = min_curvature(kernel.diagonal())
 
     alpha = np.zeros((k, m))
     if start is not None:
         alpha = problem.feasible(np.asarray(start, dtype=np.float64)[order].T)
+        # If the start belongs to a much smaller kernel, D is negative: take its best multiple.
+        d = problem.signed(alpha)
+        energy = float(np.vdot(d, d @ kernel))
+        if 4.0 * alpha.sum() < energy:
+            alpha *= 2.0 * alpha.sum() / energy
     costs, arcs, everything = np.full((k, k), np.inf), np.full((k, k), -1), np.ones(k, bool)
     n_iter, slow = 0, False
     while True:
@@ -154,14 +166,14 @@ def solve_multiclass(
         eps = max(-mean, 0.0)
         energy = float(np.vdot(d, F))
         dual = float(2.0 * alpha.sum() - 0.5 * energy)
-        primal = problem.primal(F + bias[:, None], energy)
+        primal, scale = problem.primal(F + bias[:, None], energy)
         gap = max(primal - dual, 0.0)
         eps_error = _STEP_ERROR * max(2.0, float(np.abs(F).max(initial=0.0)))
         if gap <= tol * primal or eps <= eps_error or n_iter >= max_iter:
             break
         aim = np.clip(0.5 * tol * primal / gap, 1.0 / _MOST_DIVISION, 1.0 / _LEAST_DIVISION)
         target = max(eps * aim, 0.5 * eps_error)
-        polished = (slow or eps <= _POLISH_EPS) and _polish(problem, F, alpha)
+        polished = (slow or eps <= _POLISH_EPS) and _polish(problem, kernel, F, alpha)
         allowed = min(_ROUND_STEPS * m, max_iter - n_iter)
         steps = loops.ascend_classes(kernel, F, alpha, problem.C, first, floor, target, allowed)
         slow = steps == allowed
@@ -174,6 +186,7 @@ def solve_multiclass(
         alpha=np.ascontiguousarray(alpha.T[back]),
         d=np.ascontiguousarray(d.T[back]),
         bias=bias - bias.mean() if k else bias,
+        scale=scale,
         primal=max(primal, dual),
         dual=dual,
         gap=gap,
@@ -182,20 +195,32 @@ def solve_multiclass(
     )
 
 
-@dataclass
-class _Problem:
-    """Data with samples sorted by class. F, d and α have one row per class: (k, m)."""
+@dataclass(frozen=True)
+class MulticlassProblem:
+    """Program without K: labels y and costs C of the samples, and the number of classes k.
 
-    K: Array
+    F, d and α have one row per class: (k, m).
+    """
+
     y: Labels
     C: Array
     k: int
 
-    def __post_init__(self) -> None:
-        self.true_class = self.y, np.arange(len(self.y))
-        # Margins of all samples, one for each class but their own.
-        self.is_margin = np.arange(self.k)[:, None] != self.y
-        self.margin_costs = np.broadcast_to(self.C, self.is_margin.shape)[self.is_margin]
+    @cached_property
+    def true_class(self) -> tuple[Labels, Indices]:
+        """Indices of the entries of the samples' own classes."""
+        return self.y, np.arange(len(self.y))
+
+    @cached_property
+    def is_margin(self) -> NDArray[np.bool_]:
+        """Whether an entry has a margin: not in the row of the sample's own class."""
+        margins: NDArray[np.bool_] = np.arange(self.k)[:, None] != self.y
+        return margins
+
+    @cached_property
+    def margin_costs(self) -> Array:
+        """Costs of all margins."""
+        return np.broadcast_to(self.C, self.is_margin.shape)[self.is_margin]
 
     def signed(self, alpha: Array) -> Array:
         """Return ``d_il = δ(y_i = l) A_i − α_i^l``."""
@@ -203,8 +228,17 @@ class _Problem:
         d[self.true_class] = alpha.sum(axis=0)
         return d
 
-    def primal(self, f: Array, energy: float) -> float:
-        """Return ``min_t P(t·f)``, where ``energy = Σ_l‖w_l‖²`` belongs to t = 1.
+    def multipliers(self, d: Array) -> Array:
+        """Return the α of a d, the inverse of :meth:`signed`."""
+        return np.where(self.is_margin, np.maximum(-d, 0.0), 0.0)
+
+    def slopes(self, f: Array) -> Array:
+        """Return the slopes ``f^{y_i} − f^l − 2`` of −D, with biases the excess of the margins."""
+        slopes: Array = f[self.true_class] - f - 2.0
+        return slopes
+
+    def primal(self, f: Array, energy: float) -> tuple[float, float]:
+        """Return ``min_t P(t·f)`` and t, where ``energy = Σ_l‖w_l‖²`` belongs to t = 1.
 
         The hinge of a margin q is open while ``t < 2/q`` (always, if q ≤ 0), so the derivative
         ``t·energy − Σ_open C q`` is piecewise linear in t and grows.
@@ -222,7 +256,7 @@ class _Problem:
             piece = int(np.argmax(energy * ends[1:] >= force))
             scale = float(np.clip(force[piece] / energy, ends[piece], ends[piece + 1]))
         hinges = np.maximum(2.0 - scale * margins, 0.0)
-        return float(0.5 * scale**2 * energy + costs @ hinges)
+        return float(0.5 * scale**2 * energy + costs @ hinges), scale
 
     def feasible(self, start: Array) -> Array:
         """Return a feasible point near `start`: within the box, and a circulation."""
@@ -233,11 +267,6 @@ class _Problem:
         kept = _circulation(flow)
         if kept is not flow:
             alpha *= np.divide(kept, flow, out=np.ones_like(flow), where=flow > 0.0)[self.y].T
-        # If the start belongs to a much smaller kernel, D is negative: take its best multiple.
-        d = self.signed(alpha)
-        energy = float(np.vdot(d, d @ self.K))
-        if 4.0 * alpha.sum() < energy:
-            alpha *= 2.0 * alpha.sum() / energy
         return alpha
 
 
@@ -251,50 +280,110 @@ def _circulation(flow: Array) -> Array:
     return flow if balanced else np.minimum(flow, flow.T)
 
 
-def _polish(problem: _Problem, F: Array, alpha: Array) -> bool:
+class ClassFace:
+    """Factorised system ``Q x + V b = right, Vᵀx = 0`` of some of the variables α_i^l.
+
+    Every variable has the row ``v = e_{y_i} − e_l`` in V, and ``Q = K_ij ⟨v, v'⟩``.
+    """
+
+    def __init__(self, factor: Array, V: Array) -> None:
+        self._factor, self.V = factor, V
+        self._solved = solve_factored(factor, V)
+
+    @classmethod
+    def of(
+        cls,
+        problem: MulticlassProblem,
+        K: Array,
+        variables: tuple[Indices, ...],
+        stiffness: Array | None = None,
+    ) -> ClassFace | None:
+        """Return the face of variables at some entries of α; None if Q is not definite.
+
+        `stiffness`, zero by default, is added to the diagonal of Q.
+        """
+        classes, rows = variables
+        n = len(rows)
+        V = np.zeros((n, problem.k))
+        V[np.arange(n), problem.y[rows]] = 1.0
+        V[np.arange(n), classes] = -1.0
+        # As Vᵀx = 0, a constant may be added to K. This one makes centred kernels definite.
+        constant = float(K.diagonal()[rows].mean()) / n
+        Q = (K[np.ix_(rows, rows)] + constant) * (V @ V.T)
+        scale = float(Q.diagonal().mean())
+        # Equal samples and kernels of low rank make Q singular. With a hundredth of this addition
+        # directions are so inaccurate that hard problems need several times the steps (measured).
+        Q.flat[:: n + 1] += 10.0 * ACCUMULATED * scale
+        if stiffness is not None:
+            Q.flat[:: n + 1] += stiffness
+        factor = cholesky(Q, scale)
+        return None if factor is None else cls(factor, V)
+
+    def solve(self, right: Array) -> Array:
+        """Solve for x, column by column of `right`, (n, n_columns)."""
+        plain = solve_factored(self._factor, right)
+        # By least squares, as VᵀQ⁻¹V is singular: the columns of V add up to zero.
+        multipliers = np.linalg.lstsq(self.V.T @ self._solved, self.V.T @ plain, ACCUMULATED)[0]
+        x = plain - self._solved @ multipliers
+        # Where Q is ill-conditioned, Vᵀx = 0 holds only after a projection.
+        projected: Array = x - self.V @ np.linalg.lstsq(self.V, x)[0]
+        return projected
+
+
+def face_of(
+    problem: MulticlassProblem, K: Array, alpha: Array, f: Array, barrier: float = 0.0
+) -> tuple[tuple[Indices, ...], ClassFace | None]:
+    """Return the free variables as entries of α, and their system if there is one.
+
+    With a barrier there are also those at a bound with a small multiplier, as in
+    :meth:`~manykernels.smo.box.Ascent.soft_face`; `f` are outputs with biases.
+    """
+    free = (alpha > 0.0) & (alpha < problem.C) & problem.is_margin
+    variables, stiffness = np.nonzero(free), None
+    if barrier > 0.0:
+        slopes = problem.slopes(f)
+        force = np.where(alpha > 0.0, np.maximum(-slopes, 0.0), np.maximum(slopes, 0.0))
+        force[free] = 0.0
+        force[~problem.is_margin] = np.inf
+        with np.errstate(over="ignore"):
+            every = force * (force / barrier)
+        soft = softest(every.ravel(), 2.0 * float(K.diagonal().max()))
+        if soft is not None:
+            variables = np.unravel_index(soft, every.shape)
+            costs = problem.C[variables[1]]
+            stiffness = every[variables] * (problem.margin_costs.sum() / costs)
+    if not 2 <= len(variables[1]) <= MOST_FACTORISED:
+        return variables, None
+    return variables, ClassFace.of(problem, K, variables, stiffness)
+
+
+def _polish(problem: MulticlassProblem, K: Array, F: Array, alpha: Array) -> bool:
     """Maximise D over the free variables within their bounds; return True if α has changed."""
     moved, cost = False, 0.0
     while cost < _POLISH_COST:
         cost += float(((alpha > 0.0) & (alpha < problem.C)).sum()) ** 3
-        reached = _newton_step(problem, F, alpha)
+        reached = _newton_step(problem, K, F, alpha)
         moved |= reached > 0.0
         if not 0.0 < reached < 1.0:
             break
     return moved
 
 
-def _newton_step(problem: _Problem, F: Array, alpha: Array) -> float:
-    """Step to the maximum over the free variables; return the fraction allowed by the bounds.
-
-    A change δ of the free variables, each with its ``v = e_{y_i} − e_l``, has to solve
-    ``Qδ + Vλ = −g, Vᵀδ = 0`` where ``Q = K_ij ⟨v, v'⟩`` and g is the slope of −D.
-    """
+def _newton_step(problem: MulticlassProblem, K: Array, F: Array, alpha: Array) -> float:
+    """Step to the maximum over the free variables; return the fraction allowed by the bounds."""
     classes, rows = np.nonzero((alpha > 0.0) & (alpha < problem.C))
     n = len(rows)
     if not 2 <= n <= _POLISH_ROWS:
         return 0.0
-    V = np.zeros((n, problem.k))
-    V[np.arange(n), problem.y[rows]] = 1.0
-    V[np.arange(n), classes] = -1.0
-    Q = problem.K[np.ix_(rows, rows)] * (V @ V.T)
-    scale = float(Q.diagonal().mean())
-    # Equal samples and kernels of low rank make Q singular. With a hundredth of this addition the
-    # direction is so inaccurate that hard problems need several times the steps (measured).
-    Q.flat[:: n + 1] += 10.0 * ACCUMULATED * scale
-    factor = cholesky(Q, scale)
-    if factor is None:
+    face = ClassFace.of(problem, K, (classes, rows))
+    if face is None:
         return 0.0
-    slopes = F[problem.y[rows], rows] - F[classes, rows] - 2.0
-    solved = solve_factored(factor, np.column_stack([slopes, V]))
-    # By least squares, as VᵀQ⁻¹V is singular: the columns of V add up to zero.
-    multipliers = np.linalg.lstsq(V.T @ solved[:, 1:], V.T @ solved[:, 0], rcond=ACCUMULATED)[0]
-    change = solved[:, 1:] @ multipliers - solved[:, 0]
-    # Where Q is ill-conditioned, Vᵀδ = 0 holds only after a projection.
-    change -= V @ np.linalg.lstsq(V, change)[0]
+    slopes = problem.slopes(F)[classes, rows]
+    change = -face.solve(slopes[:, None])[:, 0]
 
     direction = np.zeros((len(problem.y), problem.k))
-    np.add.at(direction, rows, change[:, None] * V)
-    outputs = direction.T @ problem.K
+    np.add.at(direction, rows, change[:, None] * face.V)
+    outputs = direction.T @ K
     slope, curvature = float(slopes @ change), float(np.vdot(direction.T, outputs))
     if not slope < 0.0:
         return 0.0
@@ -302,7 +391,7 @@ def _newton_step(problem: _Problem, F: Array, alpha: Array) -> float:
     best = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
     now = alpha[classes, rows]
     moved, taken = step_within(now, change, np.zeros(n), problem.C[rows], best)
-    if np.abs(V.T @ (moved - now)).max() > _STEP_ERROR * alpha.sum():
+    if np.abs(face.V.T @ (moved - now)).max() > _STEP_ERROR * alpha.sum():
         return 0.0
     alpha[classes, rows] = moved
     F += taken * outputs

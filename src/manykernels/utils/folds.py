@@ -143,19 +143,29 @@ def stratified_folds(
     counts as two equal rows. A class that would be in one fold only is in none: it is needed for
     training.
 
+    Of several labels per row, the rows with each of them and all rows take the place of classes,
+    and groups with the rarest labels come first.
+
     Parameters
     ----------
-    labels : ndarray of shape (n,)
-        Classes as 0 … c−1, divided evenly among the folds.
+    labels : ndarray of shape (n,) or (n, n_labels)
+        Classes as 0 … c−1, or labels as 0 and 1, divided evenly among the folds.
     groups : ndarray of shape (n,)
         Group numbers.
     """
     groups = np.unique(groups, return_inverse=True)[1]
-    n_groups, n_classes = int(groups.max()) + 1, int(labels.max()) + 1
+    n_groups, several = int(groups.max()) + 1, labels.ndim == 2
+    n_classes = labels.shape[1] + 1 if several else int(labels.max()) + 1
     sizes = np.zeros((n_groups, n_classes))
-    np.add.at(sizes, (groups, labels), 1.0 if weights is None else weights)
+    counts = np.ones(len(labels)) if weights is None else weights
+    if several:
+        np.add.at(sizes, groups, counts[:, None] * np.insert(labels, 0, 1, axis=1))
+    else:
+        np.add.at(sizes, (groups, labels), counts)
     sizes = np.rint(sizes * (_SIZE_STEPS / sizes.max()))
     total, main_class = sizes.sum(axis=1), sizes.argmax(axis=1)
+    if several:
+        total = np.max(sizes / np.maximum(sizes.sum(axis=0), 1.0), axis=1)
     order = np.random.default_rng(seed).permutation(n_groups)
     order = order[np.argsort(-total[order], kind="stable")]
     fold_of_group = np.empty(n_groups, dtype=np.intp)
@@ -164,6 +174,7 @@ def stratified_folds(
     least = total.min()
     alike = (total[order] == least) & (sizes[order, main_class[order]] == least)
     n_alike = len(order) if alike.all() else int(np.argmin(alike[::-1]))
+    n_alike = 0 if several else n_alike
     # Shares of each class: the sum of their squares over folds grows least.
     shares = sizes / np.maximum(sizes.sum(axis=0), 1.0) ** 2
     for group in order[: n_groups - n_alike]:
@@ -177,8 +188,8 @@ def stratified_folds(
         fold_of_group[members] = folds
         loads[:, label] += least * np.bincount(folds, minlength=n_folds)
     fold_of_row = fold_of_group[groups]
-    for label in range(n_classes):
-        members = labels == label
+    values = np.arange(2 if several else n_classes)[:, None]
+    for members in np.concatenate([column == values for column in np.atleast_2d(labels.T)]):
         if members.any() and np.ptp(fold_of_row[members]) == 0:
             fold_of_row[np.isin(groups, groups[members])] = -1
     return [fold for k in range(n_folds) if len(fold := np.flatnonzero(fold_of_row == k))]
