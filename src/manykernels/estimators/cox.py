@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -103,12 +103,12 @@ class CoxTask(SmoothTask):
         parts = [replace(part, outputs=part.outputs[..., 0]) for part in parts]
         return HeldOutRisks(parts, tests)
 
-    def described(self, data: Any, evaluation: Any) -> dict[str, Any]:
+    def described(self, data: Any, evaluations: Sequence[Any]) -> dict[str, Any]:
         samples, targets = data.samples, data.samples.targets
         hazard = cumulative_baseline_hazard(
             targets["event"],
             targets["time"],
-            evaluation.outputs[:, 0],
+            evaluations[0].outputs[:, 0],
             sample_weight=samples.weights,
             strata=samples.strata,
             entry=samples.entry,

@@ -95,9 +95,9 @@ class SmoothTask(Task):
         """Return the number of outputs of a sample."""
         return 1
 
-    def described(self, data: Any, evaluation: Any) -> dict[str, Any]:
+    def described(self, data: Any, evaluations: Sequence[Any]) -> dict[str, Any]:
         """Return fitted attributes of the model that are particular to the task."""
-        return {"intercept_": evaluation.biases}
+        return {"intercept_": np.concatenate([point.biases for point in evaluations])}
 
     def spec(self, rows: TrainingRows, n_kernels: int) -> ProblemSpec:
         return ProblemSpec(SmoothLoss, len(rows), n_kernels, self.n_outputs(rows))
@@ -120,8 +120,7 @@ class SmoothTask(Task):
             **data.attributes,
             "dual_coef_": coefficients,
             "_predictor": data.predictor(weights, coefficients),
-            **self.described(data, evaluations[0]),
-            "intercept_": np.concatenate([evaluation.biases for evaluation in evaluations]),
+            **self.described(data, evaluations),
         }
 
     def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
@@ -432,11 +431,11 @@ class GLMTask(SmoothTask):
         loss = loss_maker(self.loss)
         return HeldOutMeans(parts, tests, loss, loss(tests[0].targets, sample_weight=None).link)
 
-    def described(self, data: Any, evaluation: Any) -> dict[str, Any]:
+    def described(self, data: Any, evaluations: Sequence[Any]) -> dict[str, Any]:
         function = self.function(data.samples)
         if self.loss not in _OF_COUNTS:
-            refuse_wrong_gradient(function, evaluation.outputs)
-        return {**super().described(data, evaluation), "link_": function.link}
+            refuse_wrong_gradient(function, evaluations[0].outputs)
+        return {**super().described(data, evaluations), "link_": function.link}
 
 
 @estimator()
