@@ -4,8 +4,9 @@ Which probabilities can be believed?
 
 Of all samples with a predicted probability of 0.8, eight of ten should be of the class.
 :class:`~manykernels.MKLogisticCV` optimises probabilities, those of
-:class:`~manykernels.MKFDACV` and :class:`~manykernels.MKSVCCV` are calibrated afterwards. Calibration
-curves of scikit-learn compare them on new samples, along with naive Bayes, which is overconfident.
+:class:`~manykernels.MKFDACV` and :class:`~manykernels.MKSVCCV` are calibrated afterwards.
+Calibration curves of scikit-learn compare them on new samples, along with naive Bayes, which is
+overconfident.
 """
 
 # %%
@@ -18,7 +19,7 @@ from sklearn.calibration import CalibrationDisplay
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.naive_bayes import GaussianNB
 
-from manykernels import MKFDACV, MKLogisticCV, MKSVCCV
+from manykernels import MKFDACV, MKSVCCV, MKLogisticCV
 from manykernels.datasets import make_views
 
 views, y, _ = make_views(1400, n_noise=2, n_copies=3, signal=0.9, random_state=1)

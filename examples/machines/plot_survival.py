@@ -3,8 +3,8 @@ Survival of groups of risk, and its calibration
 ===============================================
 
 Three simulated tables of patients, of which genes and mutations are informative about their
-survival and proteins are not. :class:`~manykernels.MKCoxCV` learns the weights of the kernels along
-with the risks. Its predictions are judged on patients that it has not learnt from.
+survival and proteins are not. :class:`~manykernels.MKCoxCV` learns the weights of the kernels
+along with the risks. Its predictions are judged on patients that it has not learnt from.
 """
 
 # %%
@@ -44,9 +44,9 @@ told("new", new, risk)
 told("true risks", new, true_risk[new])
 
 # %%
-# Left: Kaplan–Meier curves of thirds of the new patients, by predicted risk, with the numbers still
-# observed. Right: predicted and observed probabilities of living longer than a year, in five groups
-# of new patients. Points on the diagonal are calibrated.
+# Left: Kaplan–Meier curves of thirds of the new patients, by predicted risk, with the numbers
+# still observed. Right: predicted and observed probabilities of living longer than a year, in five
+# groups of new patients. Points on the diagonal are calibrated.
 
 fig, axes = plt.subplots(1, 2, figsize=(11, 4.6), width_ratios=[1.5, 1], layout="constrained")
 SurvivalDisplay.from_predictions(y[new], risk, unit="months", ax=axes[0])
