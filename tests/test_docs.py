@@ -44,6 +44,7 @@ def code_of(page):
 # Pages whose code takes more than a second or two.
 SLOW = {"how_to/compare_methods", "how_to/dask", "how_to/million_rows", "how_to/multi_omics"}
 SLOW |= {"tutorials/reading_a_model", "tutorials/several_tables", "how_to/choose"}
+SLOW |= {"tutorials/survival", "how_to/survival"}
 SLOW |= {"explanation/pitfalls", "how_to/images", "how_to/ready_made_kernels"}
 
 

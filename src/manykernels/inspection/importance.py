@@ -492,7 +492,7 @@ def view_importance(
     index, and of its differences, the influences of samples on the index take the place of losses
     (the infinitesimal jackknife), and the number of events that of samples. The intervals are for
     the score of these models on new samples. Their coverage is measured in
-    docs/benchmarks/importance.md.
+    docs/benchmarks/importance.md, except for the concordance index and D².
 
     A share of the weights has Student's interval, clipped to [0, 1], with the standard deviation
     over half-samples. It is for the mean share in models of as many new samples.
