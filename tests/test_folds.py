@@ -167,6 +167,32 @@ def test_folds_do_not_depend_on_the_unit_of_weights(rng, scale):
         assert_array_equal(one, other)
 
 
+@given(problem=problems(), seed=st.integers(0, 10**6))
+def test_folds_of_several_labels(problem, seed):
+    """Whole groups, and samples with and without every label in training."""
+    _, groups, n_folds = problem
+    labels = (np.random.default_rng(seed).random((len(groups), 4)) < 0.3).astype(int)
+    folds = stratified_folds(labels, groups, n_folds)
+    tested = np.concatenate([np.empty(0, int), *folds])
+    assert len(np.unique(tested)) == len(tested)
+    for fold in folds:
+        assert not np.isin(np.delete(groups, fold), groups[fold]).any()
+        left = np.delete(labels, fold, axis=0)
+        for column, of_all in zip(left.T, labels.T, strict=True):
+            assert set(column) == set(of_all)
+
+
+def test_folds_are_even_in_several_labels(rng):
+    """Rare and frequent labels; folds of classes alone would leave some without a rare one."""
+    labels = (rng.random((300, 6)) < [0.02, 0.03, 0.1, 0.3, 0.5, 0.9]).astype(int)
+    folds = stratified_folds(labels, np.arange(300), 5)
+    assert sum(map(len, folds)) == 300
+    counts = np.array([[len(fold), *labels[fold].sum(axis=0)] for fold in folds])
+    assert np.ptp(counts[:, :4], axis=0).max() <= 2
+    assert np.ptp(counts, axis=0).max() <= 6
+    assert counts[:, 1].min() >= 1
+
+
 def test_effective_size():
     assert effective_size(7, None, None) == 7.0
     assert effective_size(4, np.array([0, 0, 1, 2]), None) == 16 / 6

@@ -43,6 +43,7 @@ LAWFUL = {
         Entry(MKSVC, "two", {"C": C}, "two classes"),
         Entry(MKSVC, "three", {"C": C}, "three classes"),
         Entry(MKSVC, "three", {"C": C, "multi_class": "separate"}, "separate"),
+        Entry(MKSVC, "three", {"C": C, "multi_class": "single"}, "single"),
         Entry(MKSVC, "two", {"C": C, "loss": "squared_hinge"}, "squared hinge"),
         Entry(MKSVC, "two", {"C": "joint", "loss": "squared_hinge"}, "joint"),
         Entry(MKSVR, "values", {"C": C, "epsilon": EPSILON}),

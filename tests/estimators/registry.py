@@ -167,6 +167,8 @@ class Entry:
     )
     # Whether weights or a gate are learnt by a descent to a stationary point.
     descends = property(lambda self: self.localized or self.kind is PolynomialCombination)
+    # Whether each of several classes, targets or labels has weights of its own.
+    separate = property(lambda self: self.variant.startswith("separate"))
     # Whether it keeps support vectors.
     has_support = property(
         lambda self: self.localized or not (self.square or self.smooth or self.merges)
@@ -181,6 +183,8 @@ def survival_of(y):
 
 GRID = {"ps": [1, 2], "regs": [1.0]}
 MACHINE_GRID = {"ps": [1, 2], "Cs": [1.0]}
+# Labels with one weight vector for all.
+SHARED = {"multi_label": "shared"}
 # Without samples that are held out, where a variant is not about these.
 UNJUDGED = {"early_stopping": 0}
 # The method of Gönen & Alpaydın (2013).
@@ -205,9 +209,12 @@ ENTRIES = [
     Entry(mk.MKFDA, "three"),
     Entry(mk.MKFDA, "two", {"p": 1}, "p=1"),
     Entry(mk.MKFDA, "three", {"p": 1, "reg": "joint"}, "joint"),
+    Entry(mk.MKFDA, "labels", {}, "separate labels"),
+    Entry(mk.MKFDA, "labels", SHARED, "shared labels"),
     Entry(mk.MKFDACV, "three", {**GRID, "cv": 2}),
     Entry(mk.MKFDACV, "two", GRID, "folds"),
-    Entry(mk.MKFDACV, "labels", GRID, "labels"),
+    Entry(mk.MKFDACV, "labels", GRID, "separate labels"),
+    Entry(mk.MKFDACV, "labels", {**GRID, **SHARED}, "shared labels"),
     Entry(KimFDA, "two", {"reg": 0.1}),
     Entry(OBSCURE, "three", {"random_state": 0}),
     Entry(OBSCURE, "two", {"random_state": 0}, "binary"),
@@ -216,9 +223,15 @@ ENTRIES = [
     Entry(mk.MKSVC, "three"),
     Entry(mk.MKSVC, "two", {}, "binary"),
     Entry(mk.MKSVC, "three", {"multi_class": "separate"}, "separate"),
+    Entry(mk.MKSVC, "three", {"multi_class": "single"}, "single"),
     Entry(mk.MKSVC, "three", {"loss": "squared_hinge", "C": "joint"}, "joint"),
+    Entry(mk.MKSVC, "labels", {}, "separate labels"),
+    Entry(mk.MKSVC, "labels", SHARED, "shared labels"),
     Entry(mk.MKSVCCV, "three", {**MACHINE_GRID, "cv": 2}),
     Entry(mk.MKSVCCV, "two", {**MACHINE_GRID, "class_weight": "balanced"}, "folds"),
+    Entry(mk.MKSVCCV, "three", {**MACHINE_GRID, "multi_class": "single", "cv": 2}, "single"),
+    Entry(mk.MKSVCCV, "labels", MACHINE_GRID, "separate labels"),
+    Entry(mk.MKSVCCV, "labels", {**MACHINE_GRID, **SHARED}, "shared labels"),
     Entry(mk.MKSVR, "values"),
     Entry(mk.MKRidge, "values"),
     Entry(mk.MKRidge, "several", {}, "several"),

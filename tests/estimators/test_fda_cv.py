@@ -188,26 +188,6 @@ def test_axes_are_those_of_the_fold(denoise):
 # -- several labels --------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_every_label_has_its_own_norm():
-    Z, labels = make_multilabel_classification(150, 8, n_classes=3, random_state=0)
-    model = MKFDACV(**SMALL).fit(Z[:100], labels[:100])
-    assert model.p_.shape == model.reg_.shape == (3,)
-    assert model.weights_.shape[0] == 3
-    for k in range(3):
-        alone = MKFDACV(**SMALL).fit(Z[:100], labels[:100, k])
-        assert model.p_[k] == alone.p_
-        np.testing.assert_allclose(
-            model.decision_function(Z[100:])[:, k], alone.decision_function(Z[100:]), rtol=1e-6
-        )
-        np.testing.assert_allclose(
-            model.predict_proba(Z[100:])[:, k], alone.predict_proba(Z[100:])[:, 1], rtol=1e-6
-        )
-    assert set(np.unique(model.predict(Z[100:]))) <= {0, 1}
-    assert np.mean(model.predict(Z[100:]) == labels[100:]) > 0.7
-    assert model.transform(Z).shape == (150, 3)
-
-
 def test_several_labels_on_a_stack_and_with_a_validation_set():
     Z, labels = make_multilabel_classification(120, 8, n_classes=3, random_state=0)
     union = rbf_grid([0.1, 1.0]).fit(Z[:80])
@@ -220,13 +200,6 @@ def test_several_labels_on_a_stack_and_with_a_validation_set():
     again = model.set_params(cv=None).fit(train, labels[:80, 0])
     assert np.ndim(again.p_) == 0
     assert again.predict(held).shape == (40,)
-
-
-def test_a_label_that_never_changes_is_named():
-    Z, labels = make_multilabel_classification(60, 5, n_classes=3, random_state=0)
-    labels[:, 1] = 1
-    with pytest.raises(ValueError, match="Label 1: MKFDACV needs samples of at least 2 classes"):
-        MKFDACV(**SMALL).fit(Z, labels)
 
 
 # -- splits -----------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ KINDS = {
     "two classes": "MKSVC, two classes",
     "three classes": "MKSVC, three classes",
     "separate": "MKSVC, separate",
+    "single": "MKSVC, single",
     "squared hinge": "MKSVC, squared hinge",
     "joint": "MKSVC, joint",
     "regression": "MKSVR",
@@ -221,7 +222,12 @@ def bounds_by_hand(kind, problem, model, kernels, p):
     gains = 0.5 * np.einsum("jrk,rk->kj", products, v)
     f = f + model.intercept_
     slack = np.maximum(0.0, 1.0 - targets * f)
-    if kind == "squared hinge":
+    if kind == "single":
+        own = problem.y[:, None] == np.arange(3)
+        margins = f[np.arange(N_TRAIN), problem.y][:, None] - f
+        loss = C * np.sum(np.maximum(0.0, 2.0 - margins), axis=0, where=~own)
+        linear = -2.0 * np.sum(v, where=~own)
+    elif kind == "squared hinge":
         loss, linear = 0.5 * C * np.sum(slack**2, axis=0), np.sum(targets * v - v**2 / (2 * C))
     elif kind == "regression":
         loss = C * np.maximum(0.0, np.abs(targets - f) - EPSILON).sum(axis=0)

@@ -124,6 +124,13 @@ def logistic(m, weight, seed):
     return Logistic(signs_for(m, seed), weight)
 
 
+def labels(m, weight, seed):
+    """Three labels of each sample, each with weights of its own if there are weights."""
+    signs = signs_for(m, seed, 3)
+    signs[:2] = [[1.0], [-1.0]]
+    return Logistic(signs, None if weight is None else np.outer(weight, [1.0, 2.0, 0.5]))
+
+
 def multinomial(m, weight, seed):
     return Multinomial(labels_for(m, 3, seed), sample_weight=weight)
 
@@ -168,6 +175,7 @@ LOSSES = {
     "one class": Case(OneClassLoss, one_class),
     "one machine for three classes": svm(MulticlassHingeLoss, 3),
     "logistic": smooth(logistic),
+    "logistic of three labels": smooth(labels, 3),
     "multinomial": smooth(multinomial, 3),
     "poisson": smooth(poisson),
     "cox, Breslow's ties": smooth(cox("breslow")),

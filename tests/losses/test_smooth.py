@@ -61,6 +61,9 @@ FUNCTIONS = {
         np.where(rng.permutation(m) % 3, 1, -1), repeats_for(rng, m)
     ),
     "logistic, no bias": lambda rng, m: Logistic(np.ones(m), has_bias=False),
+    "logistic, labels": lambda rng, m: Logistic(
+        np.where(np.arange(m)[:, None] % [2, 3, 5], 1, -1), rng.uniform(0.2, 3.0, (m, 3))
+    ),
     "multinomial": lambda rng, m: Multinomial(rng.permutation(m) % 3),
     "multinomial, repeats": lambda rng, m: Multinomial(
         rng.permutation(m) % 3, sample_weight=repeats_for(rng, m)
@@ -250,6 +253,9 @@ BAD = [
     (lambda: Logistic([1, -1], [1.0, 0.0]), "single class"),
     (lambda: Logistic([1, -1], [1.0, -1.0]), "in row 1"),
     (lambda: Logistic([1, -1], [1.0]), "one weight for each of 2"),
+    (lambda: Logistic([[1, 1], [-1, 1]]), "single class in column 1"),
+    (lambda: Logistic([[1, -1], [-1, 1]], np.ones((2, 3))), "for each of its signs"),
+    (lambda: Logistic(np.ones((2, 2, 2))), "one or two dimensions"),
     (lambda: Multinomial([0.5, 1]), "integers"),
     (lambda: Multinomial([0, 3], 3), "from 0 to 2"),
     (lambda: Multinomial([0, 2]), "Class 1 has no sample"),
@@ -278,8 +284,8 @@ def test_bad_input(make, message):
 def in_cvxpy(function, f):
     """φ of an expression (m, c), written down a second time."""
     if isinstance(function, Logistic):
-        y, w = function.signs[:, 0], function.sample_weight[:, 0]
-        return w @ cp.logistic(-cp.multiply(y, f[:, 0]))
+        losses = cp.logistic(-cp.multiply(function.signs, f))
+        return cp.sum(cp.multiply(function.sample_weight, losses))
     if isinstance(function, Multinomial):
         rows = [
             weight * (cp.log_sum_exp(f[i]) - f[i, function.labels[i]])

@@ -186,6 +186,13 @@ CASES = {
     "several labels": Case(
         mk.MKFDACV(ps=[1, 2], regs=[1.0]), TRAIN, NEW, (TRAIN[:, :2] > 0.5).astype(int)
     ),
+    "shared labels": Case(
+        mk.MKFDA(multi_label="shared"), TRAIN, NEW, (TRAIN[:, :2] > 0.5).astype(int)
+    ),
+    "calibrated labels": Case(
+        mk.MKSVCCV(ps=[1, 2], Cs=[1.0]), TRAIN, NEW, (TRAIN[:, :2] > 0.5).astype(int)
+    ),
+    "one machine for all classes": Case(mk.MKSVC(multi_class="single"), TRAIN, NEW),
     "sparse": Case(mk.MKFDA({"linear": Linear(), "cosine": Cosine()}), SPARSE, NEW_SPARSE),
     "sparse array": Case(mk.MKFDA(), sparse.csr_array(SPARSE), sparse.csr_array(NEW_SPARSE)),
     "single precision": Case(mk.MKSVC(), TRAIN.astype(np.float32), NEW),

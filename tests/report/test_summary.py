@@ -57,18 +57,12 @@ def test_of_every_estimator(entry):
         found = getattr(model, "weights_", getattr(model, "plain_weights_", None))
         np.testing.assert_array_equal(weights, np.reshape(found, weights.shape))
         assert data["learnt"]["kernels"] == list(model.kernel_names_)
-        assert data["proof"]["converged"] == bool(np.all(_converged(model)))
+        assert data["proof"]["converged"] == model.certificate_.converged
     assert data["judged"]["how"] == f"{len(X_TEST)} new samples"
     if is_classifier(model) and y.ndim == 1:
         assert data["judged"]["scores"][0]["value"] == pytest.approx(model.score(X_TEST, y))
     if is_regressor(model) and y.ndim == 1:
         assert data["judged"]["scores"][0]["value"] == pytest.approx(model.score(X_TEST, y))
-
-
-def _converged(model):
-    certificate = model.certificate_
-    several = certificate if isinstance(certificate, list) else [certificate]
-    return [one.converged for one in several]
 
 
 # -- what was learnt -------------------------------------------------------------------------

@@ -168,7 +168,7 @@ def test_the_largest_norm_is_the_plain_sum(entry, seed):
     problem = Problem(entry, seed)
     model = problem.fit(p=np.inf, normalize=None)
     assert_array_equal(model.weights_, np.ones_like(model.weights_))
-    assert model.n_iter_ == (3 if entry.variant == "separate" else 1)
+    assert model.n_iter_ == (3 if entry.separate else 1)
     parts = (problem.train, problem.test, problem.test_diag)
     train, test, test_diag = (part.sum(axis=0)[None] for part in parts)
     alone = problem.fit(train, p=np.inf, normalize=None)
@@ -230,7 +230,7 @@ def test_an_integer_weight_is_repetition(entry, seed, p, normalize):
 # -- certificate -----------------------------------------------------------------------------
 
 
-@lawful(lambda entry: entry.variant != "separate")
+@lawful(lambda entry: not entry.separate)
 @few
 @given(seed=seeds, p=norms)
 def test_history_leads_down_to_the_certificate(entry, seed, p):

@@ -32,7 +32,7 @@ from tests.problems import slow
 # -- blocks of rows --------------------------------------------------------------------------
 
 
-@those(lambda entry: not entry.localized and entry.target != "labels")
+@those(lambda entry: not entry.localized)
 @pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical")])
 def test_prediction_in_blocks_of_rows(entry, normalize, monkeypatch):
     on_table, on_stack = (entry.fit(form, normalize=normalize) for form in (TABLE, STACKED))
@@ -63,7 +63,7 @@ def test_prediction_in_blocks_of_rows(entry, normalize, monkeypatch):
 @those(
     lambda entry: (
         entry.sparse
-        and entry.target != "none"
+        and entry.target not in ("none", "labels")
         and entry.options.get("reg") != "joint"
         and not entry.finds_regions
     )

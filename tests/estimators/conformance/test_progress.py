@@ -36,7 +36,7 @@ def test_callbacks_hear_of_every_iteration(entry):
     )
     iterations = ended[:-1]
     assert len(iterations) == listening.n_iter_ == len(listening.history_["objective"])
-    if entry.variant != "separate":
+    if not entry.separate:
         assert iterations == [f"iteration {k}" for k in range(listening.n_iter_)]
     assert begun == ["fit", *iterations]
     assert ended[-1] == "fit"
@@ -50,7 +50,7 @@ def test_a_callback_can_stop_the_fit(entry):
     model = entry.make(PAIRS, p=1.5, tol=1e-12).set_callbacks(Recorder(stop_after=2))
     model.fit(registry.X, entry.y)
     # Every further class or target has a model of its own, which cannot be had for nothing.
-    n_models = len(model.weights_) if entry.variant == "separate" else 1
+    n_models = len(model.weights_) if entry.separate else 1
     assert model.n_iter_ == 1 + n_models
     assert not model.certificate_.converged
     assert np.isfinite(entry.scores(model, X_TEST)).all()
@@ -68,7 +68,7 @@ def test_verbose_prints_a_line_per_iteration(entry, capsys):
     assert len(lines) == model.n_iter_ > 1
     for k, (line, gap) in enumerate(zip(lines, model.history_["rel_gap"], strict=True)):
         assert line.startswith(f"[{entry.name}]")
-        assert entry.variant == "separate" or f"iteration {k:3d}" in line
+        assert entry.separate or f"iteration {k:3d}" in line
         assert f"{gap:.2e}" in line
 
 

@@ -289,7 +289,7 @@ def test_search_through_a_pipeline(kind, ps):
 METHODS = ["predict", "predict_proba", "decision_function"]
 
 
-@those(lambda entry: entry.target != "labels")
+@those()
 @pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical")])
 def test_cross_val_predict_on_table_and_stack(entry, normalize):
     """Spherical normalisation must survive the cuts of cross-validation."""
@@ -359,7 +359,7 @@ def test_copies_answer_the_same(entry, form, tmp_path):
             assert_array_equal(found, known)
 
 
-@those(lambda entry: entry.target != "labels")
+@every_variant
 def test_clone_has_the_parameters_and_is_not_fitted(entry):
     params = {"normalize": "trace", "tol": 1e-3}
     if entry.has_p:
