@@ -132,7 +132,7 @@ def test_probabilities_of_the_discriminant_rule_rest_on_groups():
     plain, grouped = MKFDA(KERNEL).fit(X, THREE), MKFDA(KERNEL).fit(X, THREE, groups=NAMES)
     assert accuracies(plain, THREE).min() > 0.97
     assert accuracies(grouped, THREE).max() < 0.6
-    new = rng.standard_normal((50, 4))
+    new = np.random.default_rng(0).standard_normal((50, 4))
     assert plain.predict_proba(new).max(axis=1).mean() > 0.7
     assert grouped.predict_proba(new).max(axis=1).mean() < 0.5
 
@@ -233,6 +233,24 @@ def test_a_report_with_other_groups_than_the_fit_is_refused():
         report(fitted, groups=NAMES)
 
 
+@pytest.mark.parametrize("sample_rows", [4000, 100])
+def test_reports_of_features_know_the_groups_of_the_sample(sample_rows, monkeypatch):
+    monkeypatch.setattr("manykernels.estimators.feature_data.SAMPLE_ROWS", sample_rows)
+    model = MKFDACV(KERNEL, **GRID, approximation=Nystrom(50)).fit(X, Y, groups=NAMES)
+    options = {"importance": False, "new": False}
+    judged = report(model, X, Y, groups=NAMES, **options).data["judged"]
+    n_rows = len(model.left_out_rows_)
+    assert f"{n_rows} rows of {n_rows // 10} groups were kept together" in judged["how"]
+    if n_rows == len(X):
+        assert report(model, X, Y, **options).data["judged"] == judged
+        assert judged["scores"][0]["value"] == pytest.approx(model.left_out_score_, abs=1e-12)
+    else:
+        with pytest.raises(ValueError, match="keeps those of a sample of the rows"):
+            report(model, X, Y, **options)
+    with pytest.raises(ValueError, match="MKFDACV was fitted with other groups"):
+        report(model, X, Y, groups=GROUPS // 2, **options)
+
+
 def test_new_samples_of_groups():
     model = MKFDA(KERNEL).fit(X[GROUPS < 20], Y[GROUPS < 20], groups=NAMES[GROUPS < 20])
     new = GROUPS >= 20
@@ -250,6 +268,7 @@ def test_new_samples_of_groups():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kernel", [RBF(0.5), Linear()], ids=["rbf", "linear"])
 def test_groups_left_out_in_closed_form_are_refits(kernel, weighted):
+    rng = np.random.default_rng(0)
     rows = rng.permutation(len(X))[:60]
     table, groups = X[rows] + rng.standard_normal((60, 4)), GROUPS[rows] % 7
     values = np.column_stack([table[:, 0], np.sin(table[:, 1])])
@@ -306,7 +325,7 @@ def test_fewer_groups_than_folds_are_fewer_folds():
 
 def test_given_groups_come_before_equal_rows():
     """Equal rows of different groups are not kept together, and others of one group are."""
-    table = np.repeat(rng.standard_normal((30, 2)), 2, axis=0)
+    table = np.repeat(np.random.default_rng(0).standard_normal((30, 2)), 2, axis=0)
     y, copy = np.arange(60) // 2 % 2, np.arange(60) % 2
     assert_array_equal(*MKFDACV(KERNEL, **GRID).fit(table, y).test_fold_.reshape(-1, 2).T)
     groups = np.where(copy == 0, np.arange(60) // 2 % 10, 10 + np.arange(60) // 2 % 9)
@@ -324,7 +343,8 @@ def test_labels_of_several_kinds():
     days = np.datetime64("2020-01-01") + GROUPS
     assert_array_equal(MKFDA(KERNEL).fit(X, Y, groups=days).groups_, GROUPS)
     expected = np.unique(NAMES, return_inverse=True)[1]
-    for labels in (list(NAMES), pl.Series(NAMES), pd.Series(NAMES, dtype="category")):
+    categories = pd.Series(NAMES, dtype="category")
+    for labels in (list(NAMES), pl.Series(NAMES), categories, categories.to_frame()):
         assert_array_equal(MKFDA(KERNEL).fit(X, Y, groups=labels).groups_, expected)
 
 

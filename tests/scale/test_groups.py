@@ -21,13 +21,14 @@ NAMES = np.array([f"p{group}" for group in GROUPS])
 X = rng.standard_normal((N_ROWS, 3)) + rng.standard_normal((40, 3))[GROUPS]
 Y = (X[:, 0] + rng.standard_normal(N_ROWS) > 0).astype(int)
 VALUES = X @ [1.0, 2.0, 0.0] + rng.standard_normal(N_ROWS)
+WEIGHTS = rng.uniform(0.5, 2.0, N_ROWS)
 KERNELS = [("first", Linear().on([0, 1])), ("second", Linear().on([2]))]
 FEATURES = {"approximation": ExactFeatures()}
 GRID = {"ps": [2], "regs": [0.1, 10.0]}
 SAMPLE = "manykernels.estimators.feature_data.SAMPLE_ROWS"
 
 
-@pytest.mark.parametrize("weights", [None, rng.uniform(0.5, 2.0, N_ROWS)], ids=["", "weighted"])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weighted"])
 def test_features_are_kernels(weights):
     for kind, y in ((MKFDA, Y), (MKRidge, VALUES)):
         exact = kind(KERNELS, tol=1e-9).fit(X, y, weights, NAMES)

@@ -282,8 +282,8 @@ def fits(fit: Fit) -> Fit:
     ) -> Any:
         if groups is not None and "groups" not in accepted:
             raise TypeError(
-                f"{type(estimator).__name__}.fit takes no groups: it leaves no samples out. Pass "
-                "them to what judges the model, such as compare or cross_validate."
+                f"{type(estimator).__name__}.fit takes no groups. Pass them to what judges the "
+                "model, such as compare or cross_validate."
             )
         estimator._validate_params()
         before = dict(vars(estimator))

@@ -304,9 +304,8 @@ class Gathering:
 
     def reservoir(self, units: np.ndarray | None = None, *, whole: bool = False) -> Reservoir:
         """What draws the sample; rows of one of the `units` are drawn together."""
-        per_class, seed = None, self.approximation.random_state
-        if self.classifies:
-            per_class = _ROWS_OF_CLASS
+        per_class = _ROWS_OF_CLASS if self.classifies else None
+        seed = self.approximation.random_state
         return Reservoir(SAMPLE_ROWS, seed, per_class, units, whole=whole)
 
     def coding(self, sample: Sample, census: Census | None, classes: Any = None) -> TargetCoding:

@@ -703,6 +703,8 @@ def checked_groups(groups: Any, n_rows: int) -> np.ndarray:
         )
     refuse_masked(groups, "groups")
     labels = np.asarray(groups)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
     if labels.ndim != 1:
         raise ValueError(
             f"groups must have one label for every row, got an array of shape {labels.shape}. "
@@ -712,12 +714,16 @@ def checked_groups(groups: Any, n_rows: int) -> np.ndarray:
         raise ValueError(
             f"groups has {len(labels)} labels, but X has {n_rows} rows: pass one for every row."
         )
-    for row, label in enumerate(labels):
-        if is_missing(label):
-            raise ValueError(
-                f"groups is {label} at row {row}: give the row a group. A row that belongs with "
-                "no other has a label of its own."
-            )
+    if labels.dtype == object:
+        missing = np.array([is_missing(label) for label in labels], dtype=bool)
+    else:  # NaN and NaT differ from themselves
+        missing = labels != labels
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(
+            f"groups is {labels[row]} at row {row}: give the row a group. A row that belongs with "
+            "no other has a label of its own."
+        )
     return labels
 
 
@@ -734,7 +740,8 @@ def refuse_useless_groups(groups: np.ndarray, labels: Any = None, classes: Any =
         )
     if classes is None:
         return
-    of_class = np.unique(np.column_stack([labels, numbers]), axis=0)[:, 0]
+    n_groups = int(numbers.max()) + 1
+    of_class = np.unique(labels * n_groups + numbers) // n_groups
     alone = np.flatnonzero(np.bincount(of_class, minlength=len(classes)) == 1)
     if not len(alone):
         return

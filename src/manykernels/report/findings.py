@@ -170,8 +170,10 @@ class Samples:
             labels = len(rows) + np.arange(len(self))
             labels[rows] = fitted
             return replace(self, labels=labels)
-        passed = self.labels[rows[rows < len(self)]]
-        if _left_out(estimator) is None or _same_groups(fitted, passed):
+        passed, left_out = self.labels[rows[rows < len(self)]], _left_out(estimator)
+        if left_out is None or len(left_out.predictions) != len(passed):
+            return self  # no held-out predictions of these samples
+        if _same_groups(fitted, passed):
             return self
         was = "without groups" if fitted is None else "with other groups"
         raise ValueError(

@@ -428,8 +428,7 @@ class Reservoir:
     def _pruned(self, drawn: Drawn) -> Drawn:
         """Keep the rows with the smallest keys, overall or within their class, in order."""
         if self._chosen is not None:
-            inside = np.isin(drawn.rows, self._chosen)
-            chosen = np.flatnonzero(inside)
+            chosen = np.flatnonzero(np.isin(drawn.rows, self._chosen))
             return drawn.kept(chosen[np.argsort(drawn.rows[chosen])])
         # Rows of one group have the same key and are taken in order.
         by_key = np.lexsort((drawn.rows, drawn.keys))

@@ -210,10 +210,10 @@ def splits_of_rows(
             "group for every row."
         ) from error
     splits = []
+    numbers = np.arange(len(y)) if groups is None else group_numbers(groups)
     for k, (train, test) in enumerate(pairs):
         train, test = _rows_of_part(train, len(y), k), _rows_of_part(test, len(y), k)
         if groups is not None:
-            numbers = group_numbers(groups)
             divided = np.flatnonzero(np.isin(numbers[test], numbers[train]))
             if len(divided):
                 raise ValueError(
@@ -242,7 +242,7 @@ def _rows_of_part(part: Any, n_rows: int, split: int) -> np.ndarray:
 
 
 def positions_among(kept: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the positions of rows among those that are `kept`, sorted; others are left out."""
+    """Return the positions of rows among the sorted rows `kept`; others are left out."""
     return np.searchsorted(kept, rows[np.isin(rows, kept)])
 
 

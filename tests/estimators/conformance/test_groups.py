@@ -80,7 +80,7 @@ def test_bad_groups_change_nothing(entry, groups, message):
 
 
 @every_one_without
-def test_others_say_that_they_leave_nothing_out(entry):
+def test_others_refuse_groups(entry):
     with pytest.raises(TypeError, match=rf"{entry.name}.fit takes no groups"):
         made(entry).fit(X, entry.y, groups=PAIRS)
     assert "groups" not in inspect.getdoc(entry.kind.fit)
