@@ -10,7 +10,7 @@ from tests.browser.chromium import DARK, LIGHT, probed, run
 from tests.report.pages import Page, reported
 
 pytestmark = pytest.mark.browser
-KINDS = ["plain", "search", "values", "hostile"]
+KINDS = ["plain", "search", "values", "survival", "hostile"]
 every_page = pytest.mark.parametrize("kind", KINDS)
 
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 
-from manykernels import MKFDA, MKFDACV, MKSVC, MKRidge
+from manykernels import MKFDA, MKFDACV, MKSVC, MKCoxCV, MKRidge
 from manykernels.kernels import RBF
 from manykernels.report import report
 
@@ -46,6 +46,11 @@ def reported(kind):
         values = tables["strong"][:, 0]
         model = MKRidge(RBF()).fit(parts(tables, slice(40)), values[:40])
         return report(model, parts(tables, slice(40, 60)), values[40:])
+    if kind == "survival":
+        times = np.random.default_rng(0).exponential(np.exp(-tables["strong"][:, 0]))
+        target = (np.arange(60) % 3 > 0, times.round(2))
+        model = MKCoxCV(RBF(), ps=[1, 2], regs=[1.0, 10.0]).fit(tables, target)
+        return report(model, tables, target)
     if kind == "search":
         model = MKFDACV(RBF(), ps=[1, 2, np.inf], regs=[0.01, 0.1, 1.0]).fit(tables, y)
         return report(model, tables, y)

@@ -17,7 +17,7 @@ from manykernels.report import report
 from manykernels.report.html import DiagonalDisplay, importance_picture, picture, shortened, shown
 from tests.report.pages import HOSTILE, Page, reported, views_and_classes
 
-KINDS = ["plain", "search", "values", "hostile"]
+KINDS = ["plain", "search", "values", "survival", "hostile"]
 every_page = pytest.mark.parametrize("kind", KINDS)
 TEMPLATES = resources.files("manykernels.report") / "templates"
 CSS = (TEMPLATES / "report.css").read_text()
@@ -246,7 +246,7 @@ def test_pictures_use_the_colours_of_the_page(kind):
         assert "<style" not in svg
 
 
-@pytest.mark.parametrize("kind", ["plain", "search", "values"])
+@pytest.mark.parametrize("kind", ["plain", "search", "values", "survival"])
 def test_parts_of_pictures_refer_to_parts_of_the_same_picture(kind):
     for figure in re.findall("<figure>.*?</figure>", reported(kind).html, re.DOTALL):
         ids = set(re.findall(r' id="([^"]+)"', figure))

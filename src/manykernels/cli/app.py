@@ -222,7 +222,7 @@ def fit(
         typer.Option(
             metavar="FILE.csv",
             help="Table to write with held-out predictions: for every sample, the prediction of a "
-            "model trained without it (with --machine fisher).",
+            "model trained without it.",
         ),
     ] = None,
     escape_formulas: EscapeFormulas = False,
