@@ -432,7 +432,7 @@ def score_by_hand(scoring, model, block, rows, options):
     return 1.0 - function.value(risk[:, None]) / function.value(np.zeros((len(risk), 1)))
 
 
-@pytest.mark.parametrize("scoring", [None, "partial_likelihood", *slow("concordance_index_ipcw")])
+@pytest.mark.parametrize("scoring", [None, *slow("partial_likelihood", "concordance_index_ipcw")])
 @pytest.mark.parametrize("options", [{}, {"strata": STRATA, "entry": ENTRY}], ids=["plain", "all"])
 def test_scores_are_those_of_fits_fold_by_fold(scoring, options):
     search = MKCoxCV("precomputed", cv=FOLDS, scoring=scoring, tol=1e-8, **GRID)
@@ -627,6 +627,10 @@ def test_report_of_a_model():
     assert judged["scores"][0]["low"] < judged["scores"][0]["value"] < judged["scores"][0]["high"]
     assert judged["n_events"] == NEW_Y["event"].sum()
     assert "concordance index" in page.html
+
+
+@pytest.mark.slow
+def test_report_of_a_search():
     search = MKCoxCV(KERNELS, ps=[2], regs=[1.0, 10.0], cv=3, scoring=None).fit(TABLE, FRAME)
     held_out = report(search, TABLE, FRAME, importance=False).data["judged"]
     assert "held out in 3 folds" in held_out["how"]

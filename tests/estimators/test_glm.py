@@ -288,6 +288,7 @@ def test_scores_are_those_of_fits_fold_by_fold(scoring, weight):
         assert model.left_out_score_ == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_searches_of_scikit_learn_make_the_same_choice():
     grid = {"p": GRID["ps"], "reg": GRID["regs"]}
     search = GridSearchCV(MKGLM("precomputed"), grid, cv=FOLDS).fit(STACK, COUNTS)

@@ -488,9 +488,8 @@ class GeneralizedRegressor(KernelRegressor):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """D² on new samples: the share of the loss of the best constant that is explained."""
         X, y, sample_weight = matched_by_label(self, X, y, sample_weight)[:3]
-        return explained_deviance(
-            loss_maker(self.loss), np.asarray(y, float), super().predict(X), sample_weight
-        )
+        targets, outputs = np.asarray(y, np.float64), np.asarray(super().predict(X))
+        return explained_deviance(loss_maker(self.loss), targets, outputs, sample_weight)
 
 
 @storable

@@ -14,6 +14,8 @@ from manykernels.kernels import RBF
 from tests.estimators.registry import (
     METHODS,
     N_TEST,
+    SHARED_TARGETS,
+    TARGETS_OF,
     X_TEST,
     Entry,
     Form,
@@ -98,9 +100,9 @@ def test_predictions_from_kernel_matrices():
         model.fit({name: da.asarray(one) for name, one in training.items()}, entry.y)
 
 
-@pytest.mark.parametrize("target", ["two", *slow("three", "values")])
+@pytest.mark.parametrize("target", ["two", *slow("three", "values", "counts")])
 def test_scores_are_those_of_rows_in_memory(target):
-    kind = mk.MKRidge if target == "values" else mk.MKSVC
+    kind = {"values": mk.MKRidge, "counts": mk.MKGLM}.get(target, mk.MKSVC)
     entry = Entry(kind, target)
     y, weight = pd.Series(entry.y_of(X_TEST)), np.linspace(0.1, 2.0, N_TEST)
     for model in (entry.make(KERNELS).fit(FRAME, entry.y), Average(KERNELS, estimator=kind())):
@@ -109,6 +111,15 @@ def test_scores_are_those_of_rows_in_memory(target):
             for weights in (None, weight):
                 found = model.score(FRAMES["partitions"], lazy_y, weights)
                 assert found == pytest.approx(model.score(NEW_FRAME, y, weights), rel=1e-10)
+
+
+def test_scores_of_survival_models():
+    model = mk.MKCox(KERNELS).fit(FRAME, SHARED_TARGETS["survival"])
+    y = pd.DataFrame(TARGETS_OF["survival"](X_TEST))
+    expected = model.score(NEW_FRAME, y)
+    for lazy in (y, dd.from_pandas(y, npartitions=4)):
+        assert model.score(FRAMES["partitions"], lazy) == expected
+        assert model.score(NEW_FRAME, lazy) == expected
 
 
 def test_no_more_than_a_chunk_is_read_at_once():

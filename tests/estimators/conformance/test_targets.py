@@ -4,7 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manykernels import MKFDA, MKFDACV, MKSVC, MKSVCCV, MKRidge, MKRidgeCV
+from manykernels import (
+    MKFDA,
+    MKFDACV,
+    MKSVC,
+    MKSVCCV,
+    MKLogistic,
+    MKLogisticCV,
+    MKRidge,
+    MKRidgeCV,
+)
 from manykernels.baselines import KimFDA, PolynomialCombination
 from tests.estimators.few_samples import N_ROWS, X, Y, in_form
 from tests.estimators.registry import (
@@ -35,7 +44,10 @@ def test_targets_that_are_none(entry, form, target, message):
         in_form(entry, form, target)
 
 
-OF_SEVERAL = (MKFDA, MKFDACV, MKSVC, MKSVCCV, MKRidge, MKRidgeCV, PolynomialCombination)
+OF_SEVERAL = (
+    *(MKFDA, MKFDACV, MKSVC, MKSVCCV, MKLogistic, MKLogisticCV),
+    *(MKRidge, MKRidgeCV, PolynomialCombination),
+)
 
 
 @those(
