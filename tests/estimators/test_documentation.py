@@ -50,6 +50,11 @@ def test_no_attribute_is_documented_that_is_not_there(entry):
     assert {name for name in promised - SOMETIMES if not hasattr(model, name)} == set()
 
 
+@those(lambda entry: entry.regional)
+def test_weights_of_regions_are_documented_as_such(entry):
+    assert "\nweights_ : ndarray of shape (n_regions, n_kernels)\n" in entry.kind.__doc__
+
+
 @every_estimator
 def test_what_fit_takes_is_documented(entry):
     assert {"X", "y", "sample_weight"} <= documented(entry.kind.fit.__doc__)

@@ -33,6 +33,7 @@ from .prediction import (
 )
 from .regional import (
     KernelsByRegion,
+    RegionAttributes,
     RegionGridParameters,
     RegionParameters,
     Regions,
@@ -68,7 +69,7 @@ from .svm_cv import (
 
 
 @storable
-@estimator(SupportAttributes, WeightParameters)
+@estimator(SupportAttributes, RegionAttributes, WeightParameters)
 class ConvexLocalizedSVC(RegionParameters, KernelClassifier):
     """Support vector classification with kernel weights for every region of the samples.
 
@@ -163,7 +164,7 @@ class ConvexLocalizedSVC(RegionParameters, KernelClassifier):
 
 
 @storable
-@estimator(EpsilonParameters, SupportAttributes, WeightParameters)
+@estimator(EpsilonParameters, SupportAttributes, RegionAttributes, WeightParameters)
 class ConvexLocalizedSVR(RegionParameters, KernelRegressor):
     """Support vector regression with kernel weights for every region of the samples.
 
@@ -222,8 +223,8 @@ class ConvexLocalizedSVR(RegionParameters, KernelRegressor):
 
 
 @storable
-@estimator(WeightParameters)
-class ConvexLocalizedFDA(RegionParameters, KernelDiscriminant):
+@estimator(RegionParameters, RegionAttributes, WeightParameters)
+class ConvexLocalizedFDA(KernelDiscriminant):
     """Fisher discriminant analysis with kernel weights for every region of the samples.
 
     :class:`ConvexLocalizedSVC` with the square loss, and the class scores and probabilities of
@@ -271,6 +272,10 @@ class ConvexLocalizedFDA(RegionParameters, KernelDiscriminant):
         "class_weight": CLASS_WEIGHT,
     }
 
+    set_params = RegionParameters.set_params
+    memberships = RegionParameters.memberships
+    region_weights = RegionParameters.region_weights
+
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find regions, learn kernel weights and the discriminant."""
@@ -314,7 +319,12 @@ class ConvexLocalizedFDA(RegionParameters, KernelDiscriminant):
 
 @storable
 @estimator(
-    CalibrationAttributes, SupportAttributes, RegionGridParameters, ChoiceParameters, ChosenWeights
+    CalibrationAttributes,
+    SupportAttributes,
+    RegionGridParameters,
+    RegionAttributes,
+    ChoiceParameters,
+    ChosenWeights,
 )
 class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
     """Kernel weights for every region, with the regions and C chosen by cross-validation.
@@ -425,7 +435,9 @@ class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
 
 
 @storable
-@estimator(SupportAttributes, RegionGridParameters, ChoiceParameters, ChosenWeights)
+@estimator(
+    SupportAttributes, RegionGridParameters, RegionAttributes, ChoiceParameters, ChosenWeights
+)
 class ConvexLocalizedSVRCV(RegionParameters, KernelRegressor):
     """Regression with weights for every region; regions, C and ε chosen by cross-validation.
 

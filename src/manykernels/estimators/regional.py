@@ -21,7 +21,7 @@ from ..losses.base import Loss
 from ..solvers import Newton
 from ..utils.folds import stratified_folds
 from ..utils.storable import storable
-from .base import estimator
+from .base import KernelEstimator, estimator
 from .inputs import Source, TrainingRows, by_blocks
 from .kernel_data import KernelPredictor, TrainingKernels, WeightLearning
 from .search import Grid, checked_region_numbers, checked_sharpnesses
@@ -30,7 +30,7 @@ from .svm_cv import PreparedKernels, outputs_of
 
 @estimator()
 class RegionParameters:
-    """Parameters, attributes and methods of estimators with kernel weights for every region.
+    """Parameters and methods of estimators with kernel weights for every region.
 
     Parameters
     ----------
@@ -41,17 +41,6 @@ class RegionParameters:
         :class:`~manykernels.gating.GivenRegions` are columns of X that hold shares, a clustering
         of scikit-learn, or a function of X. In a grid search their parameters are
         ``regions__sharpness`` and so on.
-
-    Attributes
-    ----------
-    weights_ : ndarray of shape (n_regions, n_kernels)
-        Learnt weights of the normalised kernels in every region, with norm 1 in each.
-    kernel_names_ : list of str
-        Names of the columns of `weights_`.
-    regions_ : KernelRegions or GivenRegions
-        Fitted; its ``sharpness`` is the one that was chosen.
-    region_sizes_ : ndarray of shape (n_regions,)
-        Mean share of training samples in each region.
 
     References
     ----------
@@ -71,7 +60,7 @@ class RegionParameters:
         self.regions = params.pop("regions", self.regions)
         if any(name.startswith("regions__") for name in params):
             self.regions = as_regions(self.regions)
-        return super().set_params(**params)  # type: ignore[misc]
+        return KernelEstimator.set_params(self, **params)  # type: ignore[arg-type]
 
     @by_blocks
     def memberships(self, X: Any) -> np.ndarray:
@@ -103,6 +92,22 @@ class RegionParameters:
         ]
 
 
+class RegionAttributes:
+    """Attributes of estimators with kernel weights for every region.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_regions, n_kernels)
+        Learnt weights of the normalised kernels in every region, with norm 1 in each.
+    kernel_names_ : list of str
+        Names of the columns of `weights_`.
+    regions_ : KernelRegions or GivenRegions
+        Fitted; its ``sharpness`` is the one that was chosen.
+    region_sizes_ : ndarray of shape (n_regions,)
+        Mean share of training samples in each region.
+    """
+
+
 @dataclass(frozen=True)
 class Regions:
     """Source of the shares of samples: `learner`, and the `step` that prepares kernels.
@@ -115,7 +120,7 @@ class Regions:
     name: str | None = None
 
     @classmethod
-    def of(cls, estimator: RegionParameters, rows: TrainingRows) -> Regions:
+    def of(cls, estimator: Any, rows: TrainingRows) -> Regions:
         """Return the regions of the parameter `regions`."""
         regions = as_regions(estimator.regions)
         if isinstance(regions, KernelRegions):
