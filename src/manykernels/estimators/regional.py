@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..domains import product_domain
@@ -21,7 +21,7 @@ from ..losses.base import Loss
 from ..solvers import Newton
 from ..utils.folds import stratified_folds
 from ..utils.storable import storable
-from .base import estimator
+from .base import KernelEstimator, estimator
 from .inputs import Source, TrainingRows, by_blocks
 from .kernel_data import KernelPredictor, TrainingKernels, WeightLearning
 from .search import Grid, checked_region_numbers, checked_sharpnesses
@@ -60,7 +60,7 @@ class RegionParameters:
         self.regions = params.pop("regions", self.regions)
         if any(name.startswith("regions__") for name in params):
             self.regions = as_regions(self.regions)
-        return BaseEstimator.set_params(self, **params)
+        return KernelEstimator.set_params(self, **params)  # type: ignore[arg-type]
 
     @by_blocks
     def memberships(self, X: Any) -> np.ndarray:
