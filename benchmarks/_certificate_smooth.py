@@ -388,6 +388,8 @@ class SmoothFit(Fit):
         gains = np.array([np.sum(dual * (kernel @ dual)) for kernel in kernels])
         gains = gains / (2 * Wide(self.model["reg"]))
         linear = self.definition.value(f) + np.sum(dual * f)
+        if self.definition.has_bias:  # what is left of the sums, times what a bias may be
+            linear -= np.abs(dual.sum(axis=0)).sum() * np.abs(f).max()
         return linear - support(gains, self.model["p"], self.n_blocks)
 
 

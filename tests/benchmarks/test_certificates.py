@@ -104,6 +104,30 @@ def test_directions_that_say_nothing_are_left_out():
     np.testing.assert_allclose(turn.astype(float), [[1.0], [0.0]], atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["kernels", "features", "smooth"])
+def test_weights_in_another_order_are_wrong(kind):
+    """The oracle objects to most models whose weights were exchanged."""
+    doubted = []
+    for seed in range(40):
+        fit = DRAWN[kind](seed)
+        try:
+            model, warned = fit.run()
+        except ValueError:
+            continue
+        weights = model.weights_
+        if warned or weights.ndim > 1 or np.ptp(weights) < 0.1:
+            continue
+        if kind == "smooth":
+            model = replace(model, solution=replace(model.solution, weights=weights[::-1]))
+        else:
+            model.weights_ = weights[::-1].copy()
+        bounds, certificate = fit.judge(model), model.certificate_
+        found = max(bounds.relative_gap, bounds.distance(certificate.primal))
+        doubted.append(found > 2.0 * certificate.tol)
+    assert len(doubted) >= 10
+    assert np.mean(doubted) > 0.8
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_smooth_functions_written_twice(seed):
     fit = draw_smooth(seed)

@@ -274,9 +274,10 @@ class FeatureEvaluation(WorkspaceEvaluation):
     def feature_rounding(self, support: Callable[[Array], float]) -> float:
         """Return the change of F, and of lower bounds over a domain, by errors of the features.
 
-        ``‖H − ZV‖²`` changes by ``2 tr(Uᵀ δZ V)`` and more, and the gains by ``δE = δZᵀU``. Errors
-        of different samples are independent, those of the features of a sample are not. `support`
-        is the support function of the domain.
+        ``‖H − ZV‖²`` changes by ``2 tr(Uᵀ δZ V)`` and more, and the gains by ``δE = δZᵀU``: the
+        dual variables are those of the features of the fit. Errors of different samples are
+        independent, those of the features of a sample are not. `support` is the support function
+        of the domain.
         """
         sums, errors = self.loss.sums, self.loss.sums.errors
         if errors is None:
@@ -316,7 +317,9 @@ class FeatureEvaluation(WorkspaceEvaluation):
     def dual(self) -> Array:
         """V, which determines the dual variables ``α = 2(H − ZV)``, (D, c).
 
-        Features that a restricted loss does not have are included, with coefficients of zero.
+        Features that a restricted loss does not have are included, with coefficients of zero. Z
+        are the features of the fit: if λ is small, ``H − ZV`` is a small difference, and features
+        that are computed again in other blocks of rows may give dual variables that prove less.
         """
         coefficients, loss = self.coefficients, self.loss
         dual = np.zeros((loss._n_whole, coefficients.shape[1]))
