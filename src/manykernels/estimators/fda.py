@@ -574,6 +574,17 @@ class MKFDACV(KernelDiscriminant):
     (2, 3)
     >>> model.best_score_ > 0.9
     True
+
+    Several labels per sample, each with a p and λ of its own:
+
+    >>> import numpy as np
+    >>> Y = np.column_stack([X[:, 0] > 5.8, X[:, 2] > 4.2]).astype(int)
+    >>> model = MKFDACV(ps=[1, 2], regs=[0.1, 1], scoring="average_precision").fit(X, Y)
+    >>> model.p_.shape, model.weights_.shape == (2, len(model.kernel_names_))
+    ((2,), True)
+    >>> model.predict(X[:2])
+    array([[0, 0],
+           [0, 0]])
     """
 
     ps: Any = None
