@@ -583,10 +583,20 @@ class MKFDACV(KernelDiscriminant):
     >>> model.best_score_ > 0.9
     True
 
+    Several labels per sample, each with a p and λ of its own:
+
+    >>> import numpy as np
+    >>> Y = np.column_stack([X[:, 0] > 5.8, X[:, 2] > 4.2]).astype(int)
+    >>> model = MKFDACV(ps=[1, 2], regs=[0.1, 1], scoring="average_precision").fit(X, Y)
+    >>> model.p_.shape, model.weights_.shape == (2, len(model.kernel_names_))
+    ((2,), True)
+    >>> model.predict(X[:2])
+    array([[0, 0],
+           [0, 0]])
+
     Five samples of each of 30 patients, whose labels are noise: what seems to be learnt are the
     patients, unless all samples of a patient are left out together:
 
-    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> patients = np.repeat(np.arange(30), 5)
     >>> X = rng.normal(size=(30, 4))[patients] + 0.1 * rng.normal(size=(150, 4))

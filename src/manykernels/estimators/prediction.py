@@ -50,7 +50,8 @@ class LabelParameters:
         Where y is an indicator matrix, with several labels per sample, each label has kernel
         weights of its own, or all share the one weight vector that minimises the sum of their
         losses. What is chosen by cross-validation is chosen for each label by its scores, or for
-        all of them by the means of these.
+        all of them by the means of these. A `class_weight` acts on the loss of every label, and
+        not on the scales of kernels.
 
     Attributes
     ----------

@@ -397,6 +397,12 @@ class MKSVC(KernelClassifier):
     np.float64(0.0)
     >>> bool(model.score(views[900:], y[900:]) > 0.9)
     True
+
+    One machine for all classes:
+
+    >>> model = MKSVC(RBF(), multi_class="single").fit(views[:300], y[:300])
+    >>> model.certificate_.converged, model.decision_function(views[900:]).shape[1]
+    (True, 10)
     """
 
     C: float | str = 1.0
