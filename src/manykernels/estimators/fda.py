@@ -40,7 +40,15 @@ from .kernel_data import (
     TrainingKernels,
     WeightParameters,
 )
-from .learning import Point, Task, by_labels, fit_model, partial_fit_classes, target_groups
+from .learning import (
+    Point,
+    Task,
+    by_labels,
+    fit_model,
+    partial_fit_classes,
+    share_workspace,
+    target_groups,
+)
 from .prediction import KernelDiscriminant, LabelParameters
 from .search import (
     ChoiceParameters,
@@ -132,11 +140,7 @@ class FisherTask(Task):
 
     def losses(self, data: Any, points: Sequence[Point]) -> list[Loss]:
         problems = by_labels(data, data.samples, self.multi_label)
-        losses = [self._loss(*pair) for pair in zip(problems, points, strict=True)]
-        for loss in losses[1:]:
-            # An evaluation whose factor was overwritten by another loss computes it again.
-            loss.workspace = losses[0].workspace
-        return losses
+        return share_workspace([self._loss(*pair) for pair in zip(problems, points, strict=True)])
 
     def _loss(self, problems: list[Any], point: Point) -> Any:
         """Return the regression of discriminants that share kernel weights."""

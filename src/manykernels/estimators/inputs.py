@@ -680,9 +680,10 @@ class TrainingRows:
         rows = replace(self, given_groups=labels)
         if self.n_labels is None:
             refuse_useless_groups(labels[self.numbers], self.labels, self.classes)
-        for k, column in enumerate(self.labels.T if self.n_labels is not None else []):
-            with about_label(k):
-                refuse_useless_groups(labels[self.numbers], column, self.classes)
+        else:
+            for k, column in enumerate(self.labels.T):
+                with about_label(k):
+                    refuse_useless_groups(labels[self.numbers], column, self.classes)
         message = about_groups(rows.groups, given=True)
         if message and estimator is not None and estimator.verbose:
             print(f"[{type(estimator).__name__}] {message}")

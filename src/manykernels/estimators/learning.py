@@ -190,6 +190,16 @@ def target_groups(n_targets: int, multi_target: str) -> list[np.ndarray]:
     return [every] if multi_target == "shared" else np.split(every, n_targets)
 
 
+def share_workspace(losses: list[Any]) -> list[Any]:
+    """Return losses of the same samples, all of which use the arrays of the first.
+
+    An evaluation whose arrays were overwritten by another loss computes them again.
+    """
+    for loss in losses[1:]:
+        loss.workspace = losses[0].workspace
+    return losses
+
+
 def by_labels(whole: Any, samples: Samples, multi_label: str) -> list[list[Any]]:
     """Return training data, or parts of splits, of each label; with common weights together.
 

@@ -22,7 +22,14 @@ from .kernel_data import (
     Learnt,
     WeightParameters,
 )
-from .learning import Point, Task, fit_model, partial_fit_values, target_groups
+from .learning import (
+    Point,
+    Task,
+    fit_model,
+    partial_fit_values,
+    share_workspace,
+    target_groups,
+)
 from .prediction import TargetRegressor
 from .search import (
     ChoiceParameters,
@@ -73,10 +80,7 @@ class RidgeTask(Task):
             data.loss_at(targets.coding(group))(float(point.get("reg", self.reg)))  # type: ignore[arg-type]
             for group, point in zip(groups, points, strict=True)
         ]
-        for loss in losses[1:]:
-            # An evaluation whose factor was overwritten by another loss computes it again.
-            loss.workspace = losses[0].workspace
-        return losses
+        return share_workspace(losses)
 
     def rounded(self, data: Any, learnt: Learnt) -> Learnt:
         residuals = data.residual_sums(learnt.evaluations)

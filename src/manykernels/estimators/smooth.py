@@ -47,7 +47,7 @@ from .inputs import (
     matched_by_label,
 )
 from .kernel_data import Learnt, WeightParameters
-from .learning import Point, Task, fit_model, target_groups
+from .learning import Point, Task, fit_model, share_workspace, target_groups
 from .prediction import KernelClassifier, KernelRegressor, LabelParameters
 from .search import (
     ChoiceParameters,
@@ -107,10 +107,7 @@ class SmoothTask(Task):
         for function, point in zip(self.functions(data.samples), points, strict=True):
             reg = float(point.get("reg", self.reg))  # type: ignore[arg-type]
             losses.append(SmoothLoss(data.stack, function, reg, _INNER_SHARE * self.tol))
-        for loss in losses[1:]:
-            # An evaluation whose arrays were overwritten by another loss computes them again.
-            loss.workspace = losses[0].workspace
-        return list(losses)
+        return share_workspace(losses)
 
     def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
         evaluations = learnt.evaluations

@@ -44,7 +44,14 @@ from .kernel_data import (
     WeightParameters,
     centring_shift,
 )
-from .learning import Point, Task, fit_model, refuse_labels_with_features, target_groups
+from .learning import (
+    Point,
+    Task,
+    fit_model,
+    refuse_labels_with_features,
+    share_workspace,
+    target_groups,
+)
 from .on_features import MachineGathering, learn_machines_on_features
 from .prediction import (
     EpsilonParameters,
@@ -510,10 +517,12 @@ class SVCTask(MachineTask):
         counts = data.rows.counts
         total = len(data.rows) if counts is None else float(counts.sum())
         unit = 1.0 / total if self.normalize == "trace" else 1.0
-        return [
-            JointSquaredHingeLoss(data.stack, signs, unit, weights, self.inner_tol)
-            for signs, weights in machines.weighted_groups()
-        ]
+        return share_workspace(
+            [
+                JointSquaredHingeLoss(data.stack, signs, unit, weights, self.inner_tol)
+                for signs, weights in machines.weighted_groups()
+            ]
+        )
 
     def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
         C = _learnt_penalties(learnt) if self.C == "joint" else self.C
@@ -569,10 +578,12 @@ class ClassMachines:
 
     def losses(self, stack: Any, penalties: Sequence[Any]) -> list[Any]:
         """Losses, one for each group with its C."""
-        return [
-            self.kind(stack, signs, C * weights, self.inner_tol)
-            for C, (signs, weights) in zip(penalties, self.weighted_groups(), strict=True)
-        ]
+        return share_workspace(
+            [
+                self.kind(stack, signs, C * weights, self.inner_tol)
+                for C, (signs, weights) in zip(penalties, self.weighted_groups(), strict=True)
+            ]
+        )
 
 
 def refuse_single_machine(estimator: Any) -> None:
