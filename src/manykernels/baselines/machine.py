@@ -350,6 +350,8 @@ class OneKernelMachine:
 
     #: Class of the default machine.
     _default: ClassVar[type] = MKSVC
+    #: Whether the weights of the rule do not depend on y, which may then have several labels.
+    _takes_labels: ClassVar[bool] = False
 
     estimator_: ClassVar[Any]
     _predictor: ClassVar[MergedKernel]
@@ -446,6 +448,8 @@ class OneKernelMachine:
         tags.estimator_type = machine.estimator_type
         tags.classifier_tags, tags.regressor_tags = machine.classifier_tags, machine.regressor_tags
         tags.transformer_tags, tags.target_tags = machine.transformer_tags, machine.target_tags
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label &= self._takes_labels
         return tags
 
     # -- predictions -----------------------------------------------------------------------

@@ -67,6 +67,8 @@ class Average(OneKernelMachine, KernelEstimator):
     {'estimator__C': 10.0}
     """
 
+    _takes_labels = True
+
     @fits
     def fit(
         self,
@@ -143,6 +145,7 @@ class Product(OneKernelMachine, KernelEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"missing": [StrOptions({"error"})]}
+    _takes_labels = True
 
     @fits
     def fit(
