@@ -14,7 +14,7 @@ from manykernels import (
     MKRidge,
     MKRidgeCV,
 )
-from manykernels.baselines import KimFDA, PolynomialCombination
+from manykernels.baselines import Average, KimFDA, PolynomialCombination, Product
 from tests.estimators.few_samples import N_ROWS, X, Y, in_form
 from tests.estimators.registry import (
     ONE_OF_EACH,
@@ -46,7 +46,7 @@ def test_targets_that_are_none(entry, form, target, message):
 
 OF_SEVERAL = (
     *(MKFDA, MKFDACV, MKSVC, MKSVCCV, MKLogistic, MKLogisticCV),
-    *(MKRidge, MKRidgeCV, PolynomialCombination),
+    *(MKRidge, MKRidgeCV, PolynomialCombination, Average, Product),
 )
 
 
