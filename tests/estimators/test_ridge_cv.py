@@ -7,7 +7,7 @@ from sklearn.metrics import make_scorer, mean_absolute_error, r2_score
 from sklearn.model_selection import KFold, LeaveOneOut
 
 from manykernels import MKRidge, MKRidgeCV
-from manykernels.estimators import ridge
+from manykernels.estimators.kernel_data import KernelPart
 from manykernels.kernels import RBF, Linear
 from tests.estimators.registry import refused
 from tests.problems import slow
@@ -113,13 +113,13 @@ def of_one(cv, y, p, reg, **params):
 @pytest.mark.parametrize("p", [1.2, np.inf])
 def test_folds_in_closed_form_are_close_to_refits(multi_target, p, monkeypatch):
     """Equal where there are no weights to learn."""
-    folds, original = [], ridge._values_of_split
+    folds, original = [], KernelPart.of
 
-    def noted(split, *options):
-        folds.extend(split.test)
-        return original(split, *options)
+    def noted(data, test):
+        folds.extend(test)
+        return original(data, test)
 
-    monkeypatch.setattr(ridge, "_values_of_split", noted)
+    monkeypatch.setattr(KernelPart, "of", noted)
     params = {"normalize": None, "multi_target": multi_target, "tol": 1e-9}
     model = MKRidgeCV(KERNELS, ps=[p], regs=[0.5], cv="closed-form", **params).fit(X, Y)
     assert {len(fold) for fold in folds} == {1, 2}
