@@ -83,7 +83,8 @@ def test_all_rows_as_landmarks_are_the_exact_discriminant(classes, normalize, p,
     options = {"p": p, "normalize": normalize, "reg": reg, "tol": 1e-12}
     exact = MKFDA(WIDTHS, **options).fit(X, y, weight)
     model = MKFDA(WIDTHS, **options, approximation=Nystrom(n_landmarks)).fit(X, y, weight)
-    same(model, exact, X)
+    # Objectives that differ by rounding errors, EPS, have minimisers that differ by its root.
+    same(model, exact, X, rtol=10.0 * np.sqrt(np.finfo(float).eps))
     assert model.certificate_.rel_gap < 1e-12
     assert model.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-9)
     np.testing.assert_allclose(
