@@ -331,7 +331,8 @@ class MKCoxCV(SurvivalEstimator):
         A name in :data:`manykernels.metrics.SCORERS`, or as in
         :class:`~sklearn.model_selection.GridSearchCV`; None is Harrell's concordance index. The
         default is the share of the deviance of held-out samples that is explained, which is less
-        noisy than a concordance index and chose better models on eight data sets. If there are
+        noisy than a concordance index and chose better models on five of eight data sets (and
+        slightly worse ones on two). If there are
         strata, these scorers compare samples within strata; functions of your own do not know
         them.
 
