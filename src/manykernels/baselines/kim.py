@@ -171,7 +171,9 @@ class KimTask(FisherTask):
         singly = evaluation.leave_one_out(samples.groups) + evaluation.midpoint
         return [Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)]
 
-    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+    def fitted(
+        self, data: Any, learnt: Learnt, domains: Sequence[Domain | None]
+    ) -> dict[str, Any]:
         fitted = super().fitted(data, learnt, domains)
         # Biased: the fixed kernel weights were learnt from the samples that are left out.
         del fitted["left_out_log_proba_"], fitted["denoise_"]

@@ -286,11 +286,14 @@ def say_fit(model: KernelEstimator, samples: Samples) -> None:
 def chosen(model: KernelEstimator) -> str:
     """Return the parameters chosen by a search, as text."""
     symbols = {"p_": "p", "reg_": "λ", "C_": "C", "epsilon_": "ε"}
-    return ", ".join(
-        f"{symbol} = {getattr(model, name):.4g}"
+    values = {
+        symbol: f"{getattr(model, name):.4g}"
         for name, symbol in symbols.items()
         if hasattr(model, name)
-    )
+    }
+    if values.get("p") == "nan":
+        values["p"] = "by evidence"
+    return ", ".join(f"{symbol} = {value}" for symbol, value in values.items())
 
 
 def kernel_shares(model: KernelEstimator) -> list[tuple[str, float]]:

@@ -307,7 +307,8 @@ class ValidationDisplay(Display):
                 f"which={which}."
             )
         names = [name for name in results if name.startswith("param_")]
-        values = {name.removeprefix("param_"): np.unique(results[name]) for name in names}
+        # Weights of largest evidence, with p = NaN, have no place among norms or λ.
+        values = {name.removeprefix("param_"): _different(results[name]) for name in names}
         chosen = {
             name: float(np.atleast_1d(getattr(estimator, f"{name}_"))[which or 0])
             for name in values
@@ -319,21 +320,35 @@ class ValidationDisplay(Display):
             raise ValueError(f"along and lines are both {x!r}; they must differ.")
         held = [name for name in rest if name != line]
         several = values[line] if line else np.zeros(1)
-        table = np.full((2, len(several), len(values[x])), np.nan)
+        if len(values[x]) == 0:  # nothing but weights of largest evidence was tried
+            values[x] = np.array([chosen[x]])
+        titles = [_assignment(line, value) for value in several] if line else [""]
+        evidence = np.isnan(results.get("param_p", np.zeros(1)))
+        if evidence.any():
+            titles.append("evidence")
+        table = np.full((2, len(titles), len(values[x])), np.nan)
         for k, params in enumerate(results["params"]):
-            if all(params[name] == chosen[name] for name in held):
+            if evidence[k % len(evidence)]:
+                at: tuple[Any, Any] = -1, slice(None)  # the same score for every λ
+            elif all(params[name] == chosen[name] for name in held):
                 row = int(np.searchsorted(several, params[line])) if line else 0
                 at = row, int(np.searchsorted(values[x], params[x]))
-                table[:, *at] = results["mean_test_score"][k], results["se_test_score"][k]
+            else:
+                continue
+            scores = results["mean_test_score"][k], results["se_test_score"][k]
+            table[:, *at] = np.reshape(scores, (2,) if isinstance(at[1], int) else (2, 1))
         best = int(np.nanargmax(results["mean_test_score"]))
         picked = int(np.searchsorted(several, chosen[line])) if line else 0
+        if np.isnan(chosen.get("p", 0.0)):
+            picked = len(titles) - 1
+        place = int(np.searchsorted(values[x], chosen[x]))
         return cls(
             values[x],
             table[0],
             table[1],
-            [_assignment(line, value) for value in several] if line else [""],
+            titles,
             x,
-            (picked, int(np.searchsorted(values[x], chosen[x]))),
+            (picked, min(place, len(values[x]) - 1)),
             (float(results["mean_test_score"][best]), float(results["se_test_score"][best])),
             _name_of_score(estimator),
             ", ".join(_assignment(name, chosen[name]) for name in held if len(values[name]) > 1),
@@ -409,6 +424,11 @@ def _one_of(value: str | None, choices: Mapping[str, Any], name: str, default: A
 def parameter_name(name: str) -> str:
     """Return the symbol of a parameter, such as λ for "reg"."""
     return _LETTERS.get(name, name)
+
+
+def _different(values: np.ndarray) -> np.ndarray:
+    """Return the different values without NaN."""
+    return np.unique(values[~np.isnan(values)])
 
 
 def _assignment(name: str, value: float) -> str:

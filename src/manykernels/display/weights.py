@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from ..estimators.kernel_data import as_norm
 from ..metrics.classwise import effective_number
 from .base import (
     BLUE,
@@ -138,7 +139,7 @@ class WeightsDisplay(Display):
         p = getattr(estimator, "p_", getattr(estimator, "p", None))
         names = _names_of_rows(estimator, len(weights)) if weights.ndim == 2 else None
         # Estimators of several labels have a norm per label.
-        norm = None if p is None or np.shape(p) else float(p)
+        norm = None if p is None or np.shape(p) or np.isnan(as_norm(p)) else float(p)
         display = cls(weights, list(estimator.kernel_names_), names, norm)
         return display.plot(ax, **kwargs)
 

@@ -27,7 +27,7 @@ from ..kernels import Bands, Denoise
 from ..kernels.transforms import Center, Chain
 from ..losses.base import Loss, ProblemSpec
 from ..losses.square import JointSquareLoss, SquareLoss
-from ..solvers.path import GridPoint, GridRecord, walk_grid, weight_response
+from ..solvers.path import GridPoint, GridRecord, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
@@ -35,6 +35,8 @@ from .feature_data import ApproximationParameters, MomentAttributes, refuse_with
 from .held_out import HeldOutProbabilities, SplitOutputs, better_rule
 from .inputs import TrainingRows, discriminant_rows
 from .kernel_data import (
+    EVIDENCE,
+    NORM_OR_EVIDENCE,
     KernelData,
     Learnt,
     TrainingKernels,
@@ -55,12 +57,13 @@ from .search import (
     ChosenWeights,
     Grid,
     Search,
-    checked_norms,
     checked_regs,
     chosen_by,
     chosen_for_labels,
+    norms_or_evidence,
     outputs_of_splits,
     validation_curve,
+    walk_points,
 )
 
 
@@ -147,12 +150,15 @@ class FisherTask(Task):
         data, coding = problems[0], np.hstack([problem.fisher_coding() for problem in problems])
         reg: Any = point.get("reg", self.reg)
         if reg != "joint":
-            return data.loss_at(coding)(float(reg))
+            # That of largest evidence is learnt, from any number.
+            return data.loss_at(coding)(1.0 if reg is None else float(reg))
         # The identity is one more kernel, normalised like the others: of unit trace, or as it is.
         unit = 1.0 / data.masses.sum() if self.normalize == "trace" else 1.0
         return JointSquareLoss(data.stack, coding, unit, data.samples.weights)
 
-    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+    def fitted(
+        self, data: Any, learnt: Learnt, domains: Sequence[Domain | None]
+    ) -> dict[str, Any]:
         problems = by_labels(data, data.samples, self.multi_label)
         discriminants = [
             discriminant
@@ -166,13 +172,12 @@ class FisherTask(Task):
             attributes = _side_by_side(discriminants)
         coefficients = attributes.pop("coefficients")
         weights = learnt.weights if len(learnt.weights) > 1 else learnt.weights[0]
-        pairs = zip(learnt.losses, learnt.solutions, strict=True)
-        regs = [loss.regularization(solution.weights) for loss, solution in pairs]
+        regs = learnt.regularizations
         return {
             **data.attributes,
             **attributes,
             data.coefficients: coefficients,
-            "reg_": regs[0] if len(regs) == 1 else np.array(regs),
+            "reg_": regs[0].item() if len(regs) == 1 else regs,
             "_predictor": data.predictor(weights, coefficients),
         }
 
@@ -195,7 +200,12 @@ class FisherTask(Task):
         ]
 
     def _discriminants(
-        self, problems: list[Any], loss: Any, evaluation: Any, weights: np.ndarray, domain: Domain
+        self,
+        problems: list[Any],
+        loss: Any,
+        evaluation: Any,
+        weights: np.ndarray,
+        domain: Domain | None,
     ) -> list[dict[str, Any]]:
         """Return the fitted attributes of discriminants that share kernel weights."""
         regressions = self.regressions(problems, loss, evaluation, domain)
@@ -238,7 +248,8 @@ class FisherTask(Task):
             return [choice.params for choice in choices], {**attributes, "cv_rule_": rules[0]}
         if len(rules) > 1:
             # The better rule at the largest p is used at every p.
-            largest = Grid({**grid.values, "p": grid.values["p"].max(keepdims=True)})
+            # (Largest evidence, p = NaN, if nothing else is tried.)
+            largest = Grid({**grid.values, "p": _largest(grid.values["p"])})
             rules = (better_rule(self._held_out(search, largest, rules, "rules, ")).rule,)
         (of_rule,) = self._held_out(search, grid, rules)
         choice, attributes = chosen_by(search.estimator, grid, of_rule, search.tested, samples)
@@ -292,7 +303,7 @@ class FisherTask(Task):
         rules: Sequence[str],
     ) -> list[SplitOutputs]:
         """Return the class scores of discriminants that share kernel weights."""
-        data, (ps, regs) = parts[0].data, grid.values.values()
+        data, ps = parts[0].data, grid.values["p"]
         record, shape = GridRecord.unsolved(grid.shape), (parts[0].n_test, len(data.masses))
         outputs = [SplitOutputs.unsolved(grid.shape, shape, record) for _ in parts for _ in rules]
 
@@ -300,7 +311,7 @@ class FisherTask(Task):
             at = point.norm_index, point.reg_index
             if starts is not None:
                 starts[at] = point.evaluation.weights
-            scores = self._scores(parts, point, rules, lp_domain(float(ps[at[0]])))
+            scores = self._scores(parts, point, rules, ps[at[0]].item())
             for split, values in zip(outputs, scores, strict=True):
                 split.outputs[at] = values
             noted = record.note(at, grid.at(at), point.certificate, point.n_inner_solves)
@@ -308,17 +319,20 @@ class FisherTask(Task):
 
         loss_at = data.loss_at(np.hstack([part.data.fisher_coding() for part in parts]))
         known = None if starts is None else dict(starts)
-        record.failures.extend(walk_grid(loss_at, ps, regs, visit, tol=tol, starts=known))
+        record.failures.extend(walk_points(loss_at, grid, visit, tol, known))
+        for row in np.flatnonzero(np.isnan(ps)).tolist():
+            for split in outputs:
+                split.repeat_first(row)
         return outputs
 
     def _scores(
-        self, parts: list[Any], point: GridPoint, rules: Sequence[str], domain: Domain
+        self, parts: list[Any], point: GridPoint, rules: Sequence[str], p: float
     ) -> list[np.ndarray]:
         """Return class scores of the test samples by every rule, at one point of the grid."""
         data, evaluation = parts[0].data, point.evaluation
         turns = _turns([part.data for part in parts], point.loss)
         if parts[0].folds is not None:
-            response = weight_response(evaluation, domain)
+            response = weight_response(evaluation, lp_domain(p))
             left_out = evaluation.leave_out(parts[0].folds, data.samples.groups, response)
             return [
                 scores_of_folds(rule, left_out.turned(columns).folds, part.data.samples, rotation)
@@ -356,6 +370,11 @@ class FisherTask(Task):
                 "identity matrix has as many features as there are samples. Pass a number, or use "
                 "the estimator with CV in its name."
             )
+
+
+def _largest(norms: np.ndarray) -> np.ndarray:
+    """Return the largest p, alone; NaN if there are no others."""
+    return np.fmax.reduce(norms, keepdims=True)
 
 
 def _turns(problems: list[Any], loss: Any) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -397,6 +416,10 @@ class MKFDA(KernelDiscriminant):
 
     Parameters
     ----------
+    p : float in [1, inf] or "evidence", default=2.0
+        Norm of the weights: 1 gives the fewest kernels, inf the plain sum. "evidence" learns the
+        weights and λ together, as for :class:`MKRidge`, on class indicators. Then `reg` is not
+        used, and the weights sum to one.
     reg : float or "joint", default=0.1
         λ > 0, acting on the kernels after centring and `normalize`. "joint" learns it as the
         weight of one more kernel, the identity; see the notes.
@@ -492,6 +515,7 @@ class MKFDA(KernelDiscriminant):
     tol: float = 1e-6
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "p": NORM_OR_EVIDENCE,
         "reg": [*POSITIVE, StrOptions({"joint"})],
         "denoise": [Denoise, Bands, None],
         "class_weight": CLASS_WEIGHT,
@@ -502,7 +526,8 @@ class MKFDA(KernelDiscriminant):
     @property
     def _task(self) -> FisherTask:
         options = self.denoise, self.class_weight, self.priors, self.multi_label
-        return FisherTask(self.reg, self.normalize, *options)
+        reg = None if self.p == EVIDENCE else self.reg
+        return FisherTask(reg, self.normalize, *options)
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -532,11 +557,12 @@ class MKFDACV(KernelDiscriminant):
 
     Parameters
     ----------
-    ps : array-like of float in [1, inf], optional
-        Norms to try; by default 1, 4/3, 2 and ∞. The twelve of Yan et al. (2012) are
-        ``manykernels.solvers.PAPER_NORMS``.
+    ps : list of float in [1, inf] and "evidence", optional
+        Norms to try; by default 1, 4/3, 2, ∞ and, unless ``cv="closed-form"``, "evidence": weights
+        and λ that are most likely, as for :class:`MKFDA`. The twelve norms of Yan et al. (2012)
+        are ``manykernels.solvers.PAPER_NORMS``.
     regs : array-like of float, optional
-        λ to try; by default eight from 1e-4 to 1e3.
+        λ to try with each norm; by default eight from 1e-4 to 1e3.
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
         parts. Groups and repeated rows stay together, and a class of a single sample is in no test
@@ -553,7 +579,7 @@ class MKFDACV(KernelDiscriminant):
     ----------
     p_, reg_ : float, or ndarray of shape (n_labels,)
         The point of the grid with the best score; of equal ones, with the smallest log loss. See
-        `one_standard_error`.
+        `one_standard_error`. NaN and the learnt λ for "evidence".
     cv_rule_ : str
         The rule by which all points were judged, "indicator" or "discriminant": the better one
         at the largest p, by the log loss of held-out samples. The final fit chooses for itself,
@@ -647,4 +673,4 @@ class MKFDACV(KernelDiscriminant):
 
     @property
     def _grid(self) -> Grid:
-        return Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
+        return Grid({"p": norms_or_evidence(self), "reg": checked_regs(self.regs)})

@@ -80,6 +80,12 @@ class SplitOutputs:
         self.outputs[at] = outputs
         return self.record.note(at, params, certificate, n_inner_solves)
 
+    def repeat_first(self, row: int) -> None:
+        """Copy the first point of a row of the grid to the others, which are the same model."""
+        record = self.record
+        for values in (self.outputs, record.rel_gaps, record.n_inner_solves, record.converged):
+            values[row] = values[row, :1]
+
 
 @dataclass(frozen=True)
 class HeldOut(ABC):

@@ -33,9 +33,10 @@ from ..solvers.base import (
     refuse_indefinite,
     refuse_unfit,
 )
+from ..solvers.evidence import Evidence
 from ..utils.files import GIB
 from ..utils.numerics import EPS, ROUNDING, available_memory
-from ..utils.sklearn import Interval, num_samples, warn_caller
+from ..utils.sklearn import Interval, StrOptions, num_samples, warn_caller
 from ..utils.storable import storable
 from .base import FitTask, estimator
 from .inputs import Source, Table, TrainingRows
@@ -284,6 +285,17 @@ class WeightParameters:
     }
 
 
+#: The value of `p` that asks for the weights and λ of largest evidence. Grids hold NaN instead.
+EVIDENCE = "evidence"
+#: Constraint of a parameter p that may be "evidence".
+NORM_OR_EVIDENCE = [Interval(Real, 1, None, closed="both"), StrOptions({EVIDENCE})]
+
+
+def as_norm(p: float | str) -> float:
+    """Return p as a number, NaN for "evidence"."""
+    return np.nan if p == EVIDENCE else float(p)
+
+
 @dataclass(frozen=True)
 class WeightLearning:
     """How an estimator, whose name is needed for messages, learns kernel weights."""
@@ -297,17 +309,29 @@ class WeightLearning:
     @classmethod
     def of(cls, estimator: Any) -> WeightLearning:
         """From the parameters p, solver, tol and max_iter."""
-        return cls.at(estimator, estimator.p, estimator.solver, estimator.max_iter)
+        return cls.at(estimator, as_norm(estimator.p), estimator.solver, estimator.max_iter)
 
     @classmethod
     def at(
         cls, estimator: Any, p: float, solver: Any = DEFAULT_SOLVER, max_iter: int | None = None
     ) -> WeightLearning:
-        """With the norm p, to the accuracy `tol` of an estimator."""
-        chosen = as_solver(solver)
+        """With the norm p, NaN for "evidence", to the accuracy `tol` of an estimator."""
+        chosen, domain = as_solver(solver), lp_domain(1.0 if np.isnan(p) else p)
+        if np.isnan(p):
+            if not isinstance(chosen, SOLVERS[DEFAULT_SOLVER]):
+                raise ValueError(
+                    f'solver={chosen.name!r} does not go with p="evidence", which has a solver of '
+                    f"its own: leave solver={DEFAULT_SOLVER!r}."
+                )
+            chosen = Evidence()
         if max_iter is None:
             max_iter = chosen.default_max_iter
-        return cls(type(estimator).__name__, lp_domain(p), chosen, estimator.tol, max_iter)
+        return cls(type(estimator).__name__, domain, chosen, estimator.tol, max_iter)
+
+    @property
+    def response(self) -> Domain | None:
+        """The domain within which weights respond to left-out samples; None if they are held."""
+        return None if isinstance(self.solver, Evidence) else self.domain
 
     def by_region(self, n_regions: int) -> WeightLearning:
         """The same with weights for every region, each in the domain of the plain weights."""
@@ -409,6 +433,12 @@ class Learnt:
         """Kernel weights, (n_losses, n_kernels)."""
         pairs = zip(self.losses, self.solutions, strict=True)
         return np.array([loss.kernel_weights(solution.weights) for loss, solution in pairs])
+
+    @property
+    def regularizations(self) -> np.ndarray:
+        """λ of every loss, given or learnt, (n_losses,)."""
+        pairs = zip(self.losses, self.solutions, strict=True)
+        return np.array([loss.regularization(solution.weights) for loss, solution in pairs])
 
     @property
     def evaluations(self) -> list[Any]:

@@ -91,8 +91,13 @@ class Task(ABC):
         return learnt
 
     @abstractmethod
-    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
-        """Return the fitted attributes of the solutions."""
+    def fitted(
+        self, data: Any, learnt: Learnt, domains: Sequence[Domain | None]
+    ) -> dict[str, Any]:
+        """Return the fitted attributes of the solutions.
+
+        Weights respond to left-out samples within their domain; without one they are held.
+        """
 
     def refuse_with_features(self, estimator: Any) -> None:
         """Raise if a parameter of the estimator does not go with explicit features."""
@@ -180,7 +185,7 @@ def learn(
     learnings = [learning.by_region(data.n_regions) for learning in learnings]
     learnt = task.rounded(data, solve_each(learnings, losses, data.names, progress))
     learnt.warn_unless_converged()
-    domains = [learning.domain for learning in learnings]
+    domains = [learning.response for learning in learnings]
     return {**learnt.attributes, **task.fitted(data, learnt, domains)}
 
 

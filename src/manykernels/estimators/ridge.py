@@ -11,7 +11,7 @@ import numpy as np
 from ..domains import Domain, lp_domain
 from ..losses.base import Loss, ProblemSpec
 from ..losses.square import SquareLoss
-from ..solvers.path import GridPoint, walk_grid, weight_response
+from ..solvers.path import GridPoint, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import POSITIVE, FitTask, estimator, fits
@@ -19,6 +19,7 @@ from .feature_data import ApproximationParameters, MomentAttributes, refuse_with
 from .held_out import HeldOutValues, SplitOutputs
 from .inputs import TrainingRows, centred_values
 from .kernel_data import (
+    NORM_OR_EVIDENCE,
     Learnt,
     WeightParameters,
 )
@@ -35,12 +36,13 @@ from .search import (
     ChoiceParameters,
     ChosenWeights,
     Grid,
-    checked_norms,
     checked_regs,
     chosen_by,
     joined_choices,
+    norms_or_evidence,
     outputs_of_splits,
     validation_curve,
+    walk_points,
 )
 
 
@@ -77,16 +79,23 @@ class RidgeTask(Task):
     def losses(self, data: Any, points: Sequence[Point]) -> list[Loss]:
         targets, groups = data.scaled_targets(), self._groups(data.samples.targets)
         losses = [
-            data.loss_at(targets.coding(group))(float(point.get("reg", self.reg)))  # type: ignore[arg-type]
+            data.loss_at(targets.coding(group))(self._reg(point))
             for group, point in zip(groups, points, strict=True)
         ]
         return share_workspace(losses)
+
+    def _reg(self, point: Point) -> float:
+        """Return λ of a point; that of largest evidence is learnt, from any number."""
+        reg = point.get("reg", self.reg)
+        return 1.0 if reg is None else float(reg)
 
     def rounded(self, data: Any, learnt: Learnt) -> Learnt:
         residuals = data.residual_sums(learnt.evaluations)
         return learnt.with_rounding(data.scaled_targets().rounding(residuals))
 
-    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+    def fitted(
+        self, data: Any, learnt: Learnt, domains: Sequence[Domain | None]
+    ) -> dict[str, Any]:
         targets, samples = data.scaled_targets(), data.samples
         groups, evaluations = self._groups(samples.targets), learnt.evaluations
         coefficients = targets.units * np.hstack([one.coefficients for one in evaluations])
@@ -97,8 +106,10 @@ class RidgeTask(Task):
         predictions = targets.restored(np.hstack(left_out))
         weights = learnt.weights if len(groups) > 1 else learnt.weights[0]
         single = samples.targets.ndim == 1
+        regs = learnt.regularizations
         return {
             **data.attributes,
+            "reg_": regs[0].item() if len(regs) == 1 else regs,
             data.coefficients: coefficients[:, 0] if single else coefficients,
             "intercept_": targets.means,
             "left_out_predictions_": predictions[:, 0] if single else predictions,
@@ -133,7 +144,7 @@ class RidgeTask(Task):
         starts: list[dict[tuple[int, int], np.ndarray]] | None,
     ) -> list[SplitOutputs]:
         """Return predictions for the test samples of a split, for each group of targets."""
-        data, (ps, regs) = part.data, grid.values.values()
+        data, ps = part.data, grid.values["p"]
         targets, groups = data.scaled_targets(), self._groups(data.samples.targets)
         # Targets that are learnt one by one are judged one by one, as lists of numbers.
         shape = (part.n_test, *(() if len(groups) > 1 else data.samples.targets.shape[1:]))
@@ -156,7 +167,7 @@ class RidgeTask(Task):
                 if part.folds is None:
                     values = part.outputs(evaluation, evaluation.coefficients)
                 else:
-                    response = weight_response(evaluation, lp_domain(float(ps[at[0]])))
+                    response = weight_response(evaluation, lp_domain(ps[at[0]].item()))
                     values = np.vstack(evaluation.leave_folds_out(part.folds, response))
                 values = targets.restored(values, group).reshape(shape)
                 params = {**which, **grid.at(at)}
@@ -165,8 +176,9 @@ class RidgeTask(Task):
 
             loss_at = data.loss_at(targets.coding(group))
             begin = None if known is None else dict(known)
-            failures = walk_grid(loss_at, ps, regs, visit, tol=tol, starts=begin)
-            split.record.failures.extend(failures)
+            split.record.failures.extend(walk_points(loss_at, grid, visit, tol, begin))
+            for row in np.flatnonzero(np.isnan(ps)).tolist():
+                split.repeat_first(row)
             outputs.append(split)
         return outputs
 
@@ -175,12 +187,14 @@ class RidgeTask(Task):
         refuse_with_features(estimator)
 
 
-def _left_out(data: Any, evaluation: Any, targets: np.ndarray, domain: Domain) -> np.ndarray:
+def _left_out(
+    data: Any, evaluation: Any, targets: np.ndarray, domain: Domain | None
+) -> np.ndarray:
     """Return outputs of every sample by the regression of the others, (m, n_targets)."""
     if len(targets) == 1:
         return np.full(targets.shape, np.nan)
     leaves_out = data.left_out(evaluation, targets)
-    response = weight_response(leaves_out, domain)
+    response = None if domain is None else weight_response(leaves_out, domain)
     outputs: np.ndarray = leaves_out.leave_one_out(data.samples.groups, response=response)
     return outputs
 
@@ -196,6 +210,11 @@ class MKRidge(TargetRegressor):
 
     Parameters
     ----------
+    p : float in [1, inf] or "evidence", default=2.0
+        Norm of the weights: 1 gives the fewest kernels, inf the plain sum. "evidence" learns the
+        weights and λ together, such that the targets are most likely
+        under a Gaussian process; see the notes. Then `reg` is not used, and the weights sum to
+        one.
     reg : float, default=1.0
         λ > 0 of ``Σ_i ‖y_i − f(x_i)‖² + λ‖f‖²``, acting on the kernels after centring and
         `normalize`. Errors are summed over the samples, not averaged.
@@ -212,6 +231,8 @@ class MKRidge(TargetRegressor):
     weights_ : ndarray of shape (n_kernels,), or (n_targets, n_kernels)
         Learnt kernel weights, of the normalised kernels; a row for each of several targets if
         separate. The certificate is that of the sum over targets.
+    reg_ : float, or ndarray of shape (n_targets,)
+        λ, given or learnt.
     left_out_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         What is predicted for each training row if it is left out; see the notes. Like `dual_coef_`
         it has no entries for rows of weight zero.
@@ -232,8 +253,19 @@ class MKRidge(TargetRegressor):
     factorisation: the weights are held, and the influence of a row on its own prediction is taken
     to be the mean of all, as in generalised cross-validation.)
 
+    With ``p="evidence"`` the weights and λ are the variances of a Gaussian process with one term
+    per kernel and noise, estimated by restricted maximum likelihood. A norm prefers rich kernels,
+    which fit better; the likelihood also counts what else they could have fitted. Weights that are
+    zero are exactly zero. The likelihood is not convex: the best of three starts is taken, and the
+    certificate proves that it is stationary. Equal rows with equal targets count as one. Weights
+    and λ are held where samples are left out, so that `left_out_predictions_` are a little too
+    good. It needs no folds and takes some twenty factorisations; where noise is not Gaussian, as
+    with outliers, it can fail: :class:`MKRidgeCV` tries it beside the norms.
+
     References
     ----------
+    D. J. C. MacKay. Bayesian interpolation. Neural Computation 4, 1992.
+    A. R. Gilmour, R. Thompson, B. R. Cullis. Average information REML. Biometrics 51, 1995.
     C. Cortes, M. Mohri, A. Rostamizadeh. L2 regularization for learning kernels. UAI 2009.
     M. Kloft et al. ℓp-norm multiple kernel learning. JMLR 12, 2011.
 
@@ -261,7 +293,7 @@ class MKRidge(TargetRegressor):
     reg: float = 1.0
     tol: float = 1e-6
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"reg": POSITIVE}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"p": NORM_OR_EVIDENCE, "reg": POSITIVE}
 
     partial_fit = partial_fit_values
 
@@ -295,11 +327,12 @@ class MKRidgeCV(TargetRegressor):
 
     Parameters
     ----------
-    ps : array-like of float in [1, inf], optional
-        Norms to try; by default 1, 4/3, 2 and ∞. The twelve of Yan et al. (2012) are
-        ``manykernels.solvers.PAPER_NORMS``.
+    ps : list of float in [1, inf] and "evidence", optional
+        Norms to try; by default 1, 4/3, 2, ∞ and, unless ``cv="closed-form"``, "evidence": weights
+        and λ that are most likely, as for :class:`MKRidge`. The twelve norms of Yan et al. (2012)
+        are ``manykernels.solvers.PAPER_NORMS``.
     regs : array-like of float, optional
-        λ to try; by default eight from 1e-4 to 1e3.
+        λ to try with each norm; by default eight from 1e-4 to 1e3.
     multi_target : {"shared", "separate"}, default="shared"
         Several targets have one p, one λ and one weight vector for all, or each its own.
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
@@ -315,8 +348,9 @@ class MKRidgeCV(TargetRegressor):
     Attributes
     ----------
     p_, reg_ : float, or ndarray of shape (n_targets,)
-        The point of the grid that was chosen; one for each of several targets if separate. So are
-        `best_score_` and `left_out_score_`, arrays then, and `cv_results_`, a list.
+        The point of the grid that was chosen: NaN and the learnt λ for "evidence". One for each
+        of several targets if separate; so are `best_score_` and `left_out_score_`, arrays then,
+        and `cv_results_`, a list.
     weights_ : ndarray of shape (n_kernels,), or (n_targets, n_kernels)
         Learnt kernel weights, those of the fit to all samples; a row for each of several targets
         if separate.
@@ -374,4 +408,4 @@ class MKRidgeCV(TargetRegressor):
 
     @property
     def _grid(self) -> Grid:
-        return Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
+        return Grid({"p": norms_or_evidence(self), "reg": checked_regs(self.regs)})

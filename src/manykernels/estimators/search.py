@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -18,9 +18,12 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from ..discriminant import N_FOLDS, Samples
+from ..domains import lp_domain
 from ..kernels.tables import check_numbers
+from ..losses.square import NotPositiveDefiniteError
 from ..metrics import SCORERS
-from ..solvers.path import GridRecord, solved_in_all
+from ..solvers.evidence import Evidence
+from ..solvers.path import GridPoint, GridRecord, solved_in_all, walk_grid
 from ..survival import survival_array
 from ..utils.folds import about_groups, positions_among, splits_of_rows
 from ..utils.sklearn import warn_caller
@@ -34,7 +37,7 @@ from .inputs import (
     is_multilabel,
     matched_by_label,
 )
-from .kernel_data import TrainingKernels
+from .kernel_data import EVIDENCE, TrainingKernels
 
 #: p by default: the fewest kernels, the plain sum, and two between. On ten data sets MKFDACV was
 #: as accurate as with the twelve of Yan et al. (2012) and ten λ, in 0.37 of the time.
@@ -68,9 +71,10 @@ class Grid:
         return int(np.prod(self.shape))
 
     def at(self, position: Sequence[int]) -> dict[str, float]:
-        """Parameters of one point."""
+        """Parameters of one point; that of largest evidence, with p = NaN, has no λ."""
         pairs = zip(self.values.items(), position, strict=True)
-        return {name: values[k].item() for (name, values), k in pairs}
+        params = {name: values[k].item() for (name, values), k in pairs}
+        return {"p": np.nan} if np.isnan(params.get("p", 0.0)) else params
 
     @property
     def params(self) -> list[dict[str, float]]:
@@ -80,9 +84,18 @@ class Grid:
     def columns(self) -> dict[str, np.ndarray]:
         """Value of each parameter at every point, as scikit-learn's searches call them."""
         meshes = np.meshgrid(*self.values.values(), indexing="ij")
-        return {
-            f"param_{name}": mesh.ravel() for name, mesh in zip(self.values, meshes, strict=True)
-        }
+        columns = dict(zip(self.values, (mesh.ravel() for mesh in meshes), strict=True))
+        if "p" in columns and "reg" in columns:
+            columns["reg"] = np.where(np.isnan(columns["p"]), np.nan, columns["reg"])
+        return {f"param_{name}": values for name, values in columns.items()}
+
+    @property
+    def distinct(self) -> np.ndarray:
+        """Mask of the points that differ: the evidence does not depend on λ of the grid."""
+        mask = np.ones(self.shape, dtype=bool)
+        if "p" in self.values:
+            mask[np.isnan(self.values["p"]), 1:] = False
+        return mask.ravel()
 
 
 # -- values ----------------------------------------------------------------------------------
@@ -91,6 +104,28 @@ class Grid:
 def checked_norms(given: Any, default: tuple[float, ...] = DEFAULT_NORMS) -> np.ndarray:
     """Norms p of a grid."""
     return _checked_values(given, default, "ps", 1.0, "at least 1")
+
+
+def norms_or_evidence(estimator: Any) -> np.ndarray:
+    """Norms p of the grid of a square loss, NaN for "evidence", which is tried by default."""
+    given, closed_form = estimator.ps, isinstance(estimator.cv, str)
+    if given is None:
+        norms = checked_norms(None)
+        return norms if closed_form else np.append(norms, np.nan)
+    texts = [value for value in given if isinstance(value, str)]
+    if any(text != EVIDENCE for text in texts) or len(texts) > 1:
+        raise ValueError(
+            f'ps must be a list of numbers, each at least 1, and "evidence"; got {given!r}.'
+        )
+    numbers = [value for value in given if not isinstance(value, str)]
+    if not texts:
+        return checked_norms(given)
+    if closed_form:
+        raise ValueError(
+            f'ps={given!r} does not go with cv="closed-form": weights of largest evidence are '
+            "judged by folds, such as cv=5."
+        )
+    return np.append(checked_norms(numbers) if numbers else [], np.nan)
 
 
 def checked_regs(given: Any, default: tuple[float, ...] = DEFAULT_REGS) -> np.ndarray:
@@ -172,17 +207,21 @@ def standard_errors(scores: np.ndarray) -> np.ndarray:
 
 def cv_results(grid: Grid, scores: np.ndarray, records: Sequence[GridRecord]) -> dict[str, Any]:
     """The table that scikit-learn's searches call ``cv_results_``; scores are (n_splits, …)."""
-    mean = scores.mean(axis=0).ravel()
-    return {
-        "params": grid.params,
+    kept = grid.distinct
+    mean = scores.mean(axis=0).ravel()[kept]
+    table = {
         **grid.columns(),
         **{f"split{k}_test_score": table.ravel() for k, table in enumerate(scores)},
-        "mean_test_score": mean,
+        "mean_test_score": scores.mean(axis=0).ravel(),
         "std_test_score": scores.std(axis=0).ravel(),
         "se_test_score": standard_errors(scores).ravel(),
-        "rank_test_score": rankdata(-np.nan_to_num(mean, nan=-np.inf), "min").astype(int),
         "rel_gap": np.max([record.rel_gaps for record in records], axis=0).ravel(),
         "n_inner_solves": np.sum([record.n_inner_solves for record in records], axis=0).ravel(),
+    }
+    return {
+        "params": [params for params, keep in zip(grid.params, kept, strict=True) if keep],
+        **{name: values[kept] for name, values in table.items()},
+        "rank_test_score": rankdata(-np.nan_to_num(mean, nan=-np.inf), "min").astype(int),
     }
 
 
@@ -498,14 +537,27 @@ class ChoiceParameters:
 def validation_curve(self: Any) -> np.ndarray:
     """Mean scores of the grid, with one axis per parameter, in the order of ``params``.
 
-    Where each of several labels or targets has its own, the first axis is that of these.
+    Where each of several labels or targets has its own, the first axis is that of these. The
+    score of the weights of largest evidence, if they were tried, is the last row: it does not
+    depend on λ.
     """
     check_is_fitted(self)
     several = isinstance(self.cv_results_, list)
     tables = self.cv_results_ if several else [self.cv_results_]
-    shape = [len(np.unique(tables[0][f"param_{name}"])) for name in tables[0]["params"][0]]
-    curves = np.reshape([table["mean_test_score"] for table in tables], (-1, *shape))
+    curves = np.array([_curve(table) for table in tables])
     return curves if several else curves[0]
+
+
+def _curve(table: dict[str, Any]) -> np.ndarray:
+    """Return the mean scores of a table with the axes of the grid."""
+    columns = [values for name, values in table.items() if name.startswith("param_")]
+    shape = [len(np.unique(values[~np.isnan(values)])) for values in columns]
+    scores = table["mean_test_score"]
+    if not (by_evidence := np.isnan(columns[0])).any():
+        return scores.reshape(shape)
+    # The last row is the score of the weights of largest evidence, which no other value changes.
+    row = np.full((1, *(max(n, 1) for n in shape[1:])), scores[by_evidence].item())
+    return np.vstack([scores[~by_evidence].reshape(shape), row]) if shape[0] else row
 
 
 class ChosenWeights:
@@ -635,7 +687,9 @@ def _with_fewest_regions(grid: Grid, positions: list[tuple[int, ...]]) -> list[t
 def _simplest(grid: Grid, positions: list[tuple[int, ...]]) -> tuple[int, ...]:
     def simplicity(position: tuple[int, ...]) -> list[float]:
         params = grid.at(position)
-        return [sign * params[name] for name, sign in _SIMPLER.items() if name in params]
+        # Weights of largest evidence are as sparse as those of p = 1.
+        params["p"] = np.nan_to_num(params.get("p", 1.0), nan=1.0)
+        return [sign * params.get(name, 0.0) for name, sign in _SIMPLER.items()]
 
     return max(positions, key=simplicity)
 
@@ -760,6 +814,8 @@ def joined_choices(attributes: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return first
     joined = {}
     for name, value in first.items():
+        if not all(name in chosen for chosen in attributes):
+            continue  # λ, where that of largest evidence was chosen for some
         every = [chosen[name] for chosen in attributes]
         if name in ("n_splits_", "test_fold_"):
             joined[name] = value
@@ -768,6 +824,43 @@ def joined_choices(attributes: Sequence[dict[str, Any]]) -> dict[str, Any]:
         else:
             joined[name] = every if isinstance(value, dict) else np.array(every)
     return joined
+
+
+def walk_points(
+    loss_at: Callable[[float], Any],
+    grid: Grid,
+    visit: Callable[[GridPoint], bool | None],
+    tol: float,
+    starts: Mapping[tuple[int, int], np.ndarray] | None,
+) -> list[str]:
+    """Visit all points of a grid of p and λ; return why some could not be solved.
+
+    Of the row of largest evidence, p = NaN, only the first point is visited.
+    """
+    ps, regs = grid.values.values()
+    norms = np.flatnonzero(~np.isnan(ps))
+    failures: list[str] = []
+    stopped = False
+
+    def visit_norm(point: GridPoint) -> bool:
+        nonlocal stopped
+        stopped = bool(visit(replace(point, norm_index=int(norms[point.norm_index]))))
+        return stopped
+
+    if len(norms):
+        failures = walk_grid(loss_at, ps[norms], regs, visit_norm, tol=tol, starts=starts)
+    for row in np.flatnonzero(np.isnan(ps)).tolist():
+        if stopped:
+            break
+        loss = loss_at(1.0)
+        try:
+            solution = Evidence().solve(loss, lp_domain(1.0), tol=tol)
+        except NotPositiveDefiniteError as error:
+            failures.append(str(error))
+            continue
+        evaluation, certificate = solution.evaluation, solution.certificate
+        visit(GridPoint(row, 0, loss, evaluation, certificate, solution.n_inner_solves))
+    return failures
 
 
 def outputs_of_splits(

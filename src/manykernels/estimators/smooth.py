@@ -109,7 +109,9 @@ class SmoothTask(Task):
             losses.append(SmoothLoss(data.stack, function, reg, _INNER_SHARE * self.tol))
         return share_workspace(losses)
 
-    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+    def fitted(
+        self, data: Any, learnt: Learnt, domains: Sequence[Domain | None]
+    ) -> dict[str, Any]:
         evaluations = learnt.evaluations
         coefficients = np.hstack([evaluation.coefficients for evaluation in evaluations])
         weights = learnt.weights if len(evaluations) > 1 else learnt.weights[0]

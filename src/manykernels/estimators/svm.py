@@ -299,7 +299,9 @@ class MachineTask(Task):
         samples = replace(kernels.samples(rows), weights=rows.counts)
         return Search.of(estimator, X, y, rows, kernels, samples)
 
-    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+    def fitted(
+        self, data: Any, learnt: Learnt, domains: Sequence[Domain | None]
+    ) -> dict[str, Any]:
         return LearntMachine.of(data.rows, data, learnt).attributes
 
 
@@ -524,7 +526,9 @@ class SVCTask(MachineTask):
             ]
         )
 
-    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+    def fitted(
+        self, data: Any, learnt: Learnt, domains: Sequence[Domain | None]
+    ) -> dict[str, Any]:
         C = _learnt_penalties(learnt) if self.C == "joint" else self.C
         return {**super().fitted(data, learnt, domains), "C_": C}
 
@@ -734,7 +738,9 @@ class OneClassTask(MachineTask):
         diagonal = machine.learnt.weights[0] @ machine.kernels.stack.row_diag
         return boundary_shift(machine.intercept, float(diagonal.max()) * total)
 
-    def fitted(self, data: Any, learnt: Learnt, domains: Sequence[Domain]) -> dict[str, Any]:
+    def fitted(
+        self, data: Any, learnt: Learnt, domains: Sequence[Domain | None]
+    ) -> dict[str, Any]:
         machine = LearntMachine.of(data.rows, data, learnt)
         intercept = machine.intercept + self._shift(machine)
         return {

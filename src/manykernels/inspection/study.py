@@ -15,6 +15,7 @@ from ..estimators.cox import SurvivalEstimator
 from ..estimators.gated import GateParameters
 from ..estimators.held_out import deviance_losses
 from ..estimators.inputs import groups_of
+from ..estimators.kernel_data import EVIDENCE
 from ..estimators.prediction import KernelClassifier, chosen_classes
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..kernels import KernelStack, KernelUnion, Views
@@ -268,7 +269,9 @@ def searches(learner: KernelEstimator) -> bool:
 
 def at_chosen_norm(learner: KernelEstimator, fitted: KernelEstimator) -> Any:
     """Return the estimator with the p chosen by a fit; a search chooses the other parameters."""
-    return clone(learner).set_params(ps=[fitted.p_]) if searches(learner) else learner
+    if not searches(learner):
+        return learner
+    return clone(learner).set_params(ps=[EVIDENCE if np.isnan(fitted.p_) else fitted.p_])
 
 
 def _kind_without_search(learner: KernelEstimator) -> type:
@@ -290,6 +293,8 @@ def without_search(learner: KernelEstimator, fitted: KernelEstimator) -> Any:
         for name in names
         if name not in params and hasattr(fitted, f"{name}_")
     }
+    if np.ndim(fitted.p_) == 0 and np.isnan(fitted.p_):
+        chosen["p"] = EVIDENCE
     params = {name: value for name, value in params.items() if name not in _CHOSEN}
     chosen |= {name: getattr(fitted, _CHOSEN[name]) for name in names & _CHOSEN.keys()}
     if any(np.ndim(value) for value in chosen.values()):
@@ -313,7 +318,9 @@ def refuse_without_probabilities(learner: KernelEstimator, scoring: Scoring) -> 
 
 
 def of_plain_sum(learner: KernelEstimator, n_kernels: int) -> Any:
-    """Return the estimator at p = ∞, with weights 1; None if p is already infinite.
+    """Return the estimator at p = ∞, with weights 1.
+
+    None if p is already infinite, or "evidence", so that λ of the plain sum is not known.
 
     A search chooses its regularisation again. Else the plain sum has the same norm as learnt
     weights, ``n^(−1/p)`` for each of n kernels, which is a factor of the regularisation.
@@ -321,7 +328,7 @@ def of_plain_sum(learner: KernelEstimator, n_kernels: int) -> Any:
     if searches(learner):
         return clone(learner).set_params(ps=[np.inf])
     params = learner.get_params(deep=False)
-    if np.isinf(params["p"]):
+    if params["p"] == EVIDENCE or np.isinf(params["p"]):
         return None
     scaled = {
         name: params[name] * n_kernels ** (power / params["p"])
@@ -346,6 +353,7 @@ def leaves_out_honestly(fitted: KernelEstimator) -> bool:
         left_out
         and getattr(fitted, "denoise", None) is None
         and getattr(fitted, "reg", None) != "joint"
+        and getattr(fitted, "p", None) != EVIDENCE
         and not as_solver(getattr(fitted, "solver", DEFAULT_SOLVER)).by_columns
     )
 

@@ -142,21 +142,21 @@ def auto_kernels(view: object) -> KernelUnion:
     """Return default kernels of a table as a union that can be inspected and modified.
 
     =================  =======================================================================
-    numbers            linear, Gaussians of two widths and a Laplacian of standardised columns;
+    numbers            linear, Gaussians of three widths and a Laplacian of standardised columns;
                        a Laplacian of their :class:`NormalScores`; a cosine of rows as they are, if
                        there are several columns
     zeros and ones     :class:`Jaccard` and a Gaussian; if sparse, a cosine of scaled columns
                        (16 columns or more; fewer are numbers like others)
     sparse             of ``log(1 + x)`` if nothing is negative: cosine, a Gaussian of rows of
                        length one, and a cosine of scaled columns
-    categories         :class:`Categorical`
+    categories         :class:`Categorical`, the share of equal entries and a wide Gaussian of it
     sequences          :class:`Spectrum` of one, two and three letters
     =================  =======================================================================
 
     A table is sparse if it is a sparse matrix, or if more than 90% of its entries are zero. Widths
     are relative to the median distance of training rows. In a data frame, columns of text and
-    other categories have one kernel, numeric and boolean columns have the kernels of numbers, and
-    there is one product of both.
+    other categories have one kernel, and numeric and boolean columns have the kernels of numbers.
+    The wide Gaussian is then one of all columns, and there is one more product of both.
 
     Sequences, such as proteins or DNA, are strings of letters of one case with a median length of
     at least 20, at most 30 different letters in total, and mostly different from one another.
@@ -183,7 +183,7 @@ def auto_kernels(view: object) -> KernelUnion:
     >>> union = auto_kernels(X)
     >>> print(*dict(union.kernels), sep=", ")
     linear, rbf(0.5), rbf(1), laplacian, scores-laplacian, categories,
-    numbers*categories
+    numbers*categories, joined(5)
     >>> dict(union.kernels)["categories"]
     Categorical(columns=['colour'])
     """
@@ -239,11 +239,15 @@ def _of_numbers_and_categories(
     if not categories:
         return kernels
     equal = Categorical().on(_labels(frame, categories))
+    wide = Categorical(width=_WIDE).on(_labels(frame, categories))
     if not numbers:
-        return {"categories": equal}
-    # The product allows the effect of numbers to differ between categories.
+        return {"categories": equal, f"categories({_WIDE:g})": wide}
+    # The product allows the effect of numbers to differ between categories. A wide Gaussian of all
+    # columns has the same smoothness along numbers and categories, and all interactions.
     middle = kernels.get("rbf(1)", kernels.get("rbf(0.7)"))
-    return {**kernels, "categories": equal, "numbers*categories": middle * equal}
+    smooth = kernels.pop(f"rbf({_WIDE:g})", None)
+    kernels |= {"categories": equal, "numbers*categories": middle * equal}
+    return kernels if smooth is None else {**kernels, f"joined({_WIDE:g})": smooth * wide}
 
 
 def _of_sequence_columns(frame: object, positions: list[int]) -> Named:
@@ -301,6 +305,12 @@ def _of_numbers(table: tables.Table) -> Named:
     return _of_sparse(bool(np.all(values >= 0))) if is_sparse else _of_dense(table.shape[1])
 
 
+# Width of the smoothest kernel, in medians of distances. On 31 tables for regression a Gaussian of
+# that width, of numbers and categories together, raised the mean R² of MKRidgeCV by 2.3 points, by
+# 0 to 30 on single tables; three widths from 1 to 5 by 2.4.
+_WIDE = 5.0
+
+
 # Chosen by MKFDACV on some 15 tables, 100 to 450 training rows, one to five splits each; most
 # differences are within noise. Added to linear and Gaussian kernels, the Laplacian improved the
 # mean accuracy by half a percentage point; the Laplacian of normal scores by two to four points on
@@ -308,7 +318,7 @@ def _of_numbers(table: tables.Table) -> Named:
 # Gaussian of normal scores, a polynomial, and Laplacians of other widths gave no improvement.
 def _of_dense(n_columns: int) -> Named:
     kernels: Named = {"linear": Linear()}
-    kernels |= {f"rbf({width:g})": RBF("median", width) for width in (0.5, 1.0)}
+    kernels |= {f"rbf({width:g})": RBF("median", width) for width in (0.5, 1.0, _WIDE)}
     kernels["laplacian"] = Laplacian("median")
     kernels = {name: kernel.after(StandardScaler()) for name, kernel in kernels.items()}
     # The cosine of a single number is its sign.

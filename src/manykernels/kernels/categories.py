@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array
 
+from ..utils.sklearn import Interval
 from ..utils.storable import storable
 from .base import Kernel
 from .tables import Matrix, column_label, refuse_masked
 
 
 @storable
+@dataclass(eq=False, repr=False)
 class Categorical(Kernel):
-    """Share of equal entries, ``(1/d) Σ_j [x_j = y_j]``, of rows of d categories.
+    """Share of equal entries, ``s = (1/d) Σ_j [x_j = y_j]``, of rows of d categories.
+
+    With a `width` it is ``exp(−2(1 − s) / width²)``, a Gaussian of indicators of categories. The
+    first one adds functions of single columns; the second one also has their interactions, the
+    more of them, the smaller the width.
 
     Categories are strings, numbers, booleans or other hashable objects; pandas categoricals are
     compared by their values. Estimators accept text in data frames. A category that occurs only in
@@ -25,6 +33,8 @@ class Categorical(Kernel):
 
     Parameters
     ----------
+    width : float or None, default=None
+        Width of a Gaussian of the share of different entries; None is the share of equal ones.
     columns : see :class:`Kernel`
 
     Examples
@@ -36,9 +46,18 @@ class Categorical(Kernel):
     array([[1. , 0.5, 0. ],
            [0.5, 1. , 0.5],
            [0. , 0.5, 1. ]])
+    >>> Categorical(width=1)(X).round(2)
+    array([[1.  , 0.37, 0.14],
+           [0.37, 1.  , 0.37],
+           [0.14, 0.37, 1.  ]])
     """
 
     _of_categories = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "width": [Interval(Real, 0, None, closed="neither"), None]
+    }
+
+    width: float | None = None
 
     def _validated(self, X: object) -> np.ndarray:
         refuse_masked(X, "X")
@@ -57,6 +76,12 @@ class Categorical(Kernel):
             x, y = ([numbers.setdefault(entry, len(numbers)) for entry in col] for col in (x, y))
             K += np.equal.outer(x, y)
         K /= X.shape[1]
+        if self.width is not None:
+            K -= 1.0
+            K *= 2.0 / self.width / self.width
+            # Smaller powers are zero, and slow to compute.
+            np.maximum(K, -700.0, out=K)
+            np.exp(K, out=K)
         return K
 
     def _diagonal(self, X: np.ndarray) -> np.ndarray:

@@ -360,6 +360,27 @@ class FeatureEvaluation(WorkspaceEvaluation):
             return hessian
         return reciprocal_curvature(hessian, self.value, self.gains)
 
+    def log_determinant(self) -> float:
+        """Return ``log|A|``; the eigenvalue at the constant vector is 1."""
+        self.restore()
+        diagonal = np.abs(self.loss.workspace.diagonal)
+        return float(2.0 * np.log(diagonal).sum() - len(diagonal) * np.log(self.loss.reg))
+
+    def traces(self) -> tuple[float, Array]:
+        """Return ``tr A⁻¹`` on the complement of the constant vector, and all ``tr(A⁻¹K_j)/λ``.
+
+        With ``N = R⁻ᵀSG``, where ``RᵀR = λI + SGS``, ``tr(A⁻¹K_j)`` is ``tr G_jj`` less the sum of
+        squares of the columns of N of kernel j.
+        """
+        self.restore()
+        loss, gram = self.loss, self.loss.sums.gram
+        half = np.sqrt(loss.spread(self.weights))
+        images = loss.workspace.half_solve(np.asfortranarray((half * gram)[loss.active]))
+        left = np.maximum(np.diagonal(gram) - np.einsum("ab,ab->b", images, images), 0.0)
+        # tr(I − A⁻¹) = tr(SGS(λI + SGS)⁻¹) = Σ_j β_j tr(A⁻¹K_j)/λ
+        of_kernels: Array = loss.sums.by_kernel(left) / loss.reg
+        return loss.sums.n_samples - 1.0 - float(self.weights @ of_kernels), of_kernels
+
     def influence_roots(self, rows: Array) -> Array:
         """Return N with ``A⁻¹ = I − NᵀN`` among samples, (a, n).
 

@@ -161,6 +161,25 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
         self.release()
         return self._loss.workspace.inverse()
 
+    def log_determinant(self) -> float:
+        """Return ``log|A|`` on the complement of the constant vector."""
+        self.restore()
+        diagonal = np.abs(self._loss.workspace.diagonal)
+        return float(2.0 * np.log(diagonal).sum() - np.log(self.constant))
+
+    def traces(self) -> tuple[float, Array]:
+        """Return ``tr A⁻¹`` on the complement of the constant vector, and all ``tr(A⁻¹K_j)/λ``.
+
+        Overwrites the factor.
+        """
+        inverse, loss = self.inverse(), self._loss
+        of_identity = float(np.trace(inverse)) - 1.0 / self.constant
+        if loss.roots is not None:
+            inverse *= loss.roots
+            inverse *= loss.roots.T
+        kernels: Any = loss.kernels
+        return of_identity, kernels.inner_products_with(inverse) / loss.reg
+
     def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
         """Return the slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F``."""
         self.restore()

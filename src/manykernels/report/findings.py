@@ -24,6 +24,7 @@ from ..estimators.inputs import (
     matched_by_label,
     rows_that_count,
 )
+from ..estimators.kernel_data import as_norm
 from ..estimators.regional import SourceWithShares
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..inspection.intervals import Intervals, Mean
@@ -332,7 +333,7 @@ def weights_of(estimator: KernelEstimator) -> dict[str, Any]:
     }
     p = getattr(estimator, "p_", getattr(estimator, "p", None))
     if p is not None and np.ndim(p) == 0:
-        contents["p"] = "∞" if np.isinf(p) else f"{p:g}"
+        contents["p"] = _number(as_norm(p))
     return contents
 
 
@@ -448,7 +449,7 @@ def choice_of(estimator: KernelEstimator) -> dict[str, Any] | None:
         "n_points": n_points,
         "n_splits": n_splits,
         "judged_by": counted(n_splits, "fold") if n_splits > 1 else "held-out samples",
-        "parameters": list(first["params"][0]),
+        "parameters": [name.removeprefix("param_") for name in first if name.startswith("param_")],
         "caveat": (
             f"The score of the chosen candidate is the best of {n_points} and so slightly too "
             "high. Predictions of held-out samples estimate the score on new ones."
@@ -475,7 +476,15 @@ def choice_of(estimator: KernelEstimator) -> dict[str, Any] | None:
 
 def _is_at_edge(estimator: KernelEstimator, name: str, results: dict[str, Any]) -> bool:
     values = np.unique(results[f"param_{name}"])
+    values = values[~np.isnan(values)]
     return len(values) > 1 and getattr(estimator, f"{name}_") in values[[0, -1]]
+
+
+def _number(value: float) -> str:
+    """Return a chosen value as text; the norm of weights of largest evidence is NaN."""
+    if np.isnan(value):
+        return "evidence"
+    return "∞" if np.isinf(value) else f"{value:.4g}"
 
 
 def _chosen(
@@ -488,7 +497,7 @@ def _chosen(
         return float(values if which is None else values[which])
 
     return {
-        "values": ["∞" if np.isinf(v := value(f"{name}_")) else f"{v:.4g}" for name in parameters],
+        "values": [_number(value(f"{name}_")) for name in parameters],
         "score": value("best_score_"),
     }
 
