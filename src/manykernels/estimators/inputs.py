@@ -486,7 +486,7 @@ class TableSource:
         if users:
             place = min(users)
             first, *others = users[place]
-            more = f" and {len(others)} other kernels" if others else ""
+            more = f" (and {len(others)} more)" if others else ""
             where = f"view {view!r} of X" if view else "X"
             raise ValueError(
                 f"{where} has no column {lost[place]!r}, which kernel {first!r}{more} compared in "

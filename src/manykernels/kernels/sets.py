@@ -347,9 +347,8 @@ def _unmatched(
     worst = max(absent, key=lambda name: len(absent[name]))
     return [
         f"{len(names)} of {total} names in the sets match no column of {columns.of_view}, such "
-        f"as {_examples(names)}: {len(absent)} of {len(members)} sets have such names, most of "
-        f"them {worst!r} ({len(absent[worst])} of {len(members[worst])})."
-        + _hint(list(names), columns)
+        f"as {_examples(names)}. Sets with such names: {len(absent)} of {len(members)}, most in "
+        f"{worst!r} ({len(absent[worst])} of {len(members[worst])})." + _hint(list(names), columns)
     ]
 
 
@@ -385,9 +384,9 @@ def _about_left_out(matched: dict[str, list[int]], least: int, most: float) -> l
     number = sum(not least <= len(found) <= most for found in matched.values())
     if not number:
         return []
-    verb = "set is" if number == 1 else "sets are"
+    verb = "is" if number == 1 else "are"
     reasons = _left_out(matched, least, most)
-    return [f"{number} of {len(matched)} {verb} left out: {reasons}."]
+    return [f"{number} of {len(matched)} sets {verb} left out: {reasons}."]
 
 
 def _left_out(matched: dict[str, list[int]], least: int, most: float) -> str:

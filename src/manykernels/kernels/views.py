@@ -496,7 +496,10 @@ def columns_like(
         for listed in names:
             refuse_repeated_names(listed)
         places = {name: place for place, name in enumerate(here)}
-        return safe_indexing(table, [places[name] for name in expected], axis=1)
+        ordered = safe_indexing(table, [places[name] for name in expected], axis=1)
+        if sparse.issparse(ordered):
+            ordered.sort_indices()
+        return ordered
     if table.shape[1] != model.shape[1]:
         raise ValueError(f"it has {table.shape[1]} columns, but had {model.shape[1]} in {then}.")
     return table

@@ -152,7 +152,7 @@ def text_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     number = 0
     with gzip.open(path) if compressed else open(path, "rb") as lines:
         try:
-            for number, raw in enumerate(lines, 1):  # noqa: B007 (the errors name the line)
+            for number, raw in enumerate(lines, 1):
                 # "utf-8-sig" removes the byte order mark that some Windows editors write.
                 text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield number, text
