@@ -643,7 +643,7 @@ def importance(request: Request, *, resamples: int, output: Path | None, force: 
     estimator = estimator_for(request, samples)
     if request.sets_file is not None:
         union = kernels_for(samples.X, estimator.kernels)
-        options["views"] = {name: [name] for name, _ in union.kernels}
+        options["views"] = {name: [name] for name in dict(union.kernels)}
     result = view_importance(estimator, samples.X, samples.y, **options)
     outputs.add("table", output, lambda path: save_table(result.to_frame(), path))
     outputs.write()

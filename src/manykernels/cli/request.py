@@ -247,8 +247,8 @@ class Request:
     @property
     def files(self) -> list[Path]:
         """All input files."""
-        others = (self.target_file, self.time_file, self.event_file, self.groups_file)
-        others += (self.sets_file,)
+        others = [self.target_file, self.time_file, self.event_file, self.groups_file]
+        others.append(self.sets_file)
         return [view.file for view in self.views] + [file for file in others if file is not None]
 
     def by(self, machine: str) -> Request:
@@ -413,8 +413,8 @@ def _specified(path: Path) -> tuple[dict[str, Any], dict[str, ViewRequest]]:
             end = "" if value is None else f"={value}"
             fields[name] = (column if file is None else f"{path.parent / file}:{column}") + end
     if "sets" in fields:
-        view, file = _sets_parts(fields["sets"])
-        fields["sets"] = (f"{view}=" if view else "") + str(path.parent / file)
+        view, sets = _sets_parts(fields["sets"])
+        fields["sets"] = (f"{view}=" if view else "") + str(path.parent / sets)
     return fields, {name: _view(name, entry, path) for name, entry in views.items()}
 
 

@@ -218,13 +218,12 @@ def _checked_sets(sets: Any) -> dict[str, list[Any]]:
     return members
 
 
-def _checked_sizes(least: object, most: object) -> tuple[int, float]:
+def _checked_sizes(least: Any, most: Any) -> tuple[int, float]:
     """Return the bounds of the number of columns."""
-    for name, bound in (("min_columns", least), ("max_columns", most)):
-        integer = isinstance(bound, Integral) and not isinstance(bound, bool) and bound >= 1
-        if not integer and not (name == "max_columns" and bound is None):
+    for name, bound in (("min_columns", least), ("max_columns", 1 if most is None else most)):
+        if not isinstance(bound, Integral) or isinstance(bound, bool) or int(bound) < 1:
             raise ValueError(f"{name} must be an integer of at least 1, got {bound!r}.")
-    low, high = int(least), np.inf if most is None else int(most)  # type: ignore[call-overload]
+    low, high = int(least), np.inf if most is None else int(most)
     if low > high:
         raise ValueError(f"min_columns={low} is larger than max_columns={high}.")
     return low, high

@@ -302,8 +302,8 @@ class Views:
         if axis == 1:
             names = [self.names[j] for j in numbers]
             tables = {name: self._tables[name] for name in names}
-            places = {name: self._places[name] for name in names}
-            return self._of(self.labels, tables, places, self._columns)
+            taken_places = {name: self._places[name] for name in names}
+            return self._of(self.labels, tables, taken_places, self._columns)
         labels = None if self.labels is None else self.labels[numbers]
         taken = self._of(labels, {}, {}, self._columns)
         for name, table in self._tables.items():
@@ -479,9 +479,7 @@ def columns_like(
         )
     if dimensions == 1:
         return table
-    if names is None:
-        names = tuple(list(t.columns) if is_frame(t) else None for t in (table, model))
-    here, expected = names
+    here, expected = names or [list(t.columns) if is_frame(t) else None for t in (table, model)]
     if here is not None and expected is not None:
         if expected == here:
             return table
@@ -493,7 +491,7 @@ def columns_like(
                 else f"a column {_first(here, surplus)!r} that it had not in {then}"
             )
             raise ValueError(f"it has {problem} ({then} had {len(expected)} columns).")
-        for listed in names:
+        for listed in (here, expected):
             refuse_repeated_names(listed)
         places = {name: place for place, name in enumerate(here)}
         ordered = safe_indexing(table, [places[name] for name in expected], axis=1)
