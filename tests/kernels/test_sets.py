@@ -381,6 +381,14 @@ def test_a_report_counts_columns_and_folds_sets():
     assert report(plain).data["learnt"]["columns"] == []
 
 
+def test_a_diagram_of_many_kernels_is_short(X):
+    union = kernels_of_sets(X, {f"set{j}": GENES[: 1 + j % 9] for j in range(60)})
+    page = union._repr_html_()
+    assert "set19" in page
+    assert "set20" not in page
+    assert "40 more kernels" in page
+
+
 # -- GMT files --------------------------------------------------------------------------------
 
 
