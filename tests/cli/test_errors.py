@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import manykernels as mk
 from manykernels.cli import commands, main
@@ -281,6 +282,36 @@ def test_modalities(folder, run, monkeypatch):
     )
     assert code == 1
     assert "has several tables: select one, as in --view rna=cells.h5mu:rna" in err
+
+
+def test_columns_of_sparse_modalities_have_names(folder, run, monkeypatch):
+    """As anndata would give them; new cells have another order of genes."""
+    a, _, label = frames()
+
+    def cells(table):
+        return SimpleNamespace(
+            X=sparse.csr_matrix(table.to_numpy()),
+            obs_names=table.index,
+            var_names=table.columns,
+            obsm={},
+            obs=label.to_frame(),
+        )
+
+    files = {"old.h5ad": cells(a), "new.h5ad": cells(a[["y", "x"]])}
+    package = ModuleType("anndata")
+    package.read_h5ad = lambda path: files[Path(path).name]
+    monkeypatch.setitem(sys.modules, "anndata", package)
+    for name in files:
+        Path(name).write_bytes(b"x")
+    options = ("--target", "label", "--sets", "sets.gmt", *QUICK, *OUT)
+    code, _, err = run("fit", "--view", "rna=old.h5ad", *options)
+    assert code == 0, err
+    model = mk.load("m.skops")
+    assert model.kernel_names_ == ["rna:FIRST", "rna:BOTH"]
+    code, _, err = run("predict", "m.skops", "--view", "rna=new.h5ad", "--output", "new.csv")
+    assert code == 0, err
+    expected = model.predict_proba({"rna": a})[:, 0]
+    assert np.allclose(pd.read_csv("new.csv")["probability_ill"], expected)
 
 
 @pytest.mark.parametrize(

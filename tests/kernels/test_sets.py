@@ -361,7 +361,7 @@ def test_importance_of_sets(X, y):
 def test_a_report_counts_columns_and_folds_sets():
     X = genes(30)
     rng = np.random.default_rng(0)
-    sets = {f"set{j}": rng.choice(GENES, rng.integers(2, 8), replace=False) for j in range(60)}
+    sets = {f"set{j}": rng.choice(GENES, rng.integers(2, 8), replace=False) for j in range(30)}
     y = X["G0"] > X["G0"].median()
     for data in (X, {"rna": X}):
         model = MKFDA(kernels_of_sets(data, sets), p=2).fit(data, y)
@@ -372,10 +372,10 @@ def test_a_report_counts_columns_and_folds_sets():
             "values": list(map(len, sets.values())),
         }
         assert learnt["views"] == list(sets)
-        assert "35 more kernels" in contents.html
+        assert "5 more kernels" in contents.html
     importance = mk.view_importance(MKFDA(kernels_of_sets(X, sets)), X, y, n_resamples=0)
     page = report(model, importance=importance).html
-    assert "35 more views" in page
+    assert "5 more views" in page
     assert "The 25 views with the largest falls are drawn" in page
     plain = MKFDA("linear").fit(X, y)
     assert report(plain).data["learnt"]["columns"] == []

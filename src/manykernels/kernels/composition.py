@@ -270,7 +270,7 @@ def names_its_columns(kernel: object) -> bool:
     if isinstance(listed, list) and listed and isinstance(listed[0], str):
         return True
     inner = [getattr(kernel, place, None) for place in ("kernel", "left", "right")]
-    return any(part is not None and names_its_columns(part) for part in inner)
+    return any(term is not None and names_its_columns(term) for term in inner)
 
 
 def views_of(kernel: object) -> set[str]:

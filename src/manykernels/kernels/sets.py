@@ -160,28 +160,31 @@ def kernels_of_sets(
     least, most = _checked_sizes(min_columns, max_columns)
     columns = _columns_of(X, view)
     base = _checked_kernel(kernel, columns.is_sparse)
-    places = {name: place for place, name in enumerate(columns.names)}
+    place_of = {name: place for place, name in enumerate(columns.names)}
     matched = {
-        name: sorted({places[member] for member in listed if member in places})
+        name: sorted({place_of[member] for member in listed if member in place_of})
         for name, listed in members.items()
     }
     if not any(matched.values()):
         raise ValueError(_nothing_matches(members, columns))
-    used = {name: found for name, found in matched.items() if least <= len(found) <= most}
+    used = {name: places for name, places in matched.items() if least <= len(places) <= most}
     if not used:
         raise ValueError(
             f"No set is left: {_left_out(matched, least, most)}. Choose other bounds min_columns "
             "and max_columns."
         )
-    if messages := [*_unmatched(members, places, columns), *_about_left_out(matched, least, most)]:
+    if messages := [
+        *_unmatched(members, place_of, columns),
+        *_about_left_out(matched, least, most),
+    ]:
         warn_caller(" ".join(messages), UserWarning)
     if rest:
         if _REST in used:
             raise ValueError(f"A set is called {_REST!r}, as the kernel of rest=True: rename it.")
-        in_sets = {place for found in used.values() for place in found}
+        in_sets = {place for places in used.values() for place in places}
         if others := [place for place in range(len(columns.names)) if place not in in_sets]:
             used[_REST] = others
-    pairs = [(name, base.on(columns.labels(found))) for name, found in used.items()]
+    pairs = [(name, base.on(columns.labels(places))) for name, places in used.items()]
     if columns.view is not None:
         pairs = [(name, selected.of(columns.view)) for name, selected in pairs]
     return KernelUnion(pairs)
@@ -331,11 +334,11 @@ def _nothing_matches(members: dict[str, list[Any]], columns: _Columns) -> str:
 
 
 def _unmatched(
-    members: dict[str, list[Any]], places: dict[Any, int], columns: _Columns
+    members: dict[str, list[Any]], place_of: dict[Any, int], columns: _Columns
 ) -> list[str]:
     """Return a message about names that match no column, if there are any."""
     absent = {
-        name: [member for member in listed if member not in places]
+        name: [member for member in listed if member not in place_of]
         for name, listed in members.items()
     }
     absent = {name: listed for name, listed in absent.items() if listed}
@@ -380,7 +383,7 @@ def _hint(unmatched: list[Any], columns: _Columns) -> str:
 
 def _about_left_out(matched: dict[str, list[int]], least: int, most: float) -> list[str]:
     """Return a message about sets that are left out, if there are any."""
-    number = sum(not least <= len(found) <= most for found in matched.values())
+    number = sum(not least <= len(places) <= most for places in matched.values())
     if not number:
         return []
     verb = "is" if number == 1 else "are"
@@ -390,7 +393,7 @@ def _about_left_out(matched: dict[str, list[int]], least: int, most: float) -> l
 
 def _left_out(matched: dict[str, list[int]], least: int, most: float) -> str:
     """Return how many sets are too small or too large, with examples."""
-    sizes = {name: len(found) for name, found in matched.items()}
+    sizes = {name: len(places) for name, places in matched.items()}
     reasons = {
         "no column in X": [name for name, size in sizes.items() if size == 0],
         f"fewer columns in X than min_columns={least}": [

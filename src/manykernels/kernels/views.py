@@ -134,7 +134,8 @@ class Views:
         A table for every name: array, sparse matrix, data frame (pandas or polars), or a list of
         objects such as texts. A data frame with two levels of column names has a view for each
         name of the first level; MuData has one for each modality; AnnData has "X" and one for
-        each entry of ``obsm``.
+        each entry of ``obsm``. Columns of data frames and of AnnData have names, by which those of
+        new samples are matched.
     join : {"exact", "inner", "outer"}, default="exact"
         What to do if labels are not the same in all views: raise an error; keep the samples that
         are in all views; or keep all samples, some of which then lack a view (see the parameter
