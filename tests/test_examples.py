@@ -19,6 +19,7 @@ EXPECTED = {
     "start/save_and_load.py": "bit for bit: True",
     "data/fingerprints.py": "balanced accuracy",
     "data/plot_sequences.py": "probability of a box",
+    "data/plot_gene_sets.py": "sets with a weight",
     "data/plot_multi_omics.py": "predicted, without proteins",
     "data/plot_photographs.py": "new photographs named correctly",
     "data/text_and_numbers.py": "best of 8 settings",

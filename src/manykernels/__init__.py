@@ -21,6 +21,7 @@ from .kernels import (
     Views,
     auto_kernels,
     kernels_for,
+    kernels_of_sets,
     rbf_grid,
 )
 from .utils.versions import __version__, show_versions
@@ -102,6 +103,7 @@ __all__ = [
     "auto_kernels",
     "compare",
     "kernels_for",
+    "kernels_of_sets",
     "load",
     "rbf_grid",
     "save",

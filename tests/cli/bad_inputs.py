@@ -108,7 +108,7 @@ def odd_arguments(rng):
         (
             *("--view", "--index", "--target", "--missing", "--task", "--machine", "--p", "--reg"),
             *("--C", "--approximation", "--spec", "--output", "--report", "--predictions"),
-            *("--time", "--event", "--at", "--groups"),
+            *("--time", "--event", "--at", "--groups", "--sets"),
             *("--unknown", "-x", "--folds", "--methods", "--resamples", "--folder"),
         ),
     )

@@ -78,6 +78,7 @@ def folder(tmp_path, monkeypatch):
     patients(a.index[:N]).to_csv(tmp_path / "patients.csv")
     clinic(a)[:N].to_csv(tmp_path / "clinic.csv")
     (tmp_path / "model.toml").write_text(SPEC)
+    (tmp_path / "sets.gmt").write_text("FIRST\tof a\tx\nBOTH\tof a\tx\ty\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(manykernels.report, "report", Stub, raising=False)
     return tmp_path

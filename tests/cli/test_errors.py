@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import manykernels as mk
 from manykernels.cli import commands, main
@@ -43,6 +44,12 @@ OUT = ("--output", "m.skops")
         ([*FIT, *OUT, "--p", "0.5"], 1, "ps"),
         ([*FIT, *OUT, "--C", "1"], 2, "C is an option of --machine svm; with --machine fisher, u"),
         ([*FIT, *OUT, "--machine", "svm"], 2, "reg is an option of --machine fisher"),
+        ([*FIT, *OUT, "--sets", "sets.gmt"], 2, "which view the sets belong to: write --sets a="),
+        ([*FIT, *OUT, "--sets", "c=sets.gmt"], 2, "there is no view 'c', only a, b"),
+        ([*FIT, *OUT, "--sets", "a="], 2, "--sets 'a=' has no file"),
+        ([*FIT, *OUT, "--sets", "a=none.gmt"], 1, "none.gmt"),
+        ([*FIT, *OUT, "--sets", "b=sets.gmt"], 1, "view 'b': No name in the sets matches"),
+        ([*FIT, *OUT, "--sets", "a=a.csv"], 1, "a.csv, line 1: a set must be a name"),
         ([*FIT, *OUT, "--approximation", "fast"], 2, "approximation must be exact, auto, nystrom"),
         ([*FIT, "--output", "m.pkl"], 2, "--output 'm.pkl' must end with .skops"),
         ([*FIT, "--output", "no/m.skops"], 1, "There is no folder 'no' for --output"),
@@ -275,6 +282,36 @@ def test_modalities(folder, run, monkeypatch):
     )
     assert code == 1
     assert "has several tables: select one, as in --view rna=cells.h5mu:rna" in err
+
+
+def test_columns_of_sparse_modalities_have_names(folder, run, monkeypatch):
+    """As anndata would give them; new cells have another order of genes."""
+    a, _, label = frames()
+
+    def cells(table):
+        return SimpleNamespace(
+            X=sparse.csr_matrix(table.to_numpy()),
+            obs_names=table.index,
+            var_names=table.columns,
+            obsm={},
+            obs=label.to_frame(),
+        )
+
+    files = {"old.h5ad": cells(a), "new.h5ad": cells(a[["y", "x"]])}
+    package = ModuleType("anndata")
+    package.read_h5ad = lambda path: files[Path(path).name]
+    monkeypatch.setitem(sys.modules, "anndata", package)
+    for name in files:
+        Path(name).write_bytes(b"x")
+    options = ("--target", "label", "--sets", "sets.gmt", *QUICK, *OUT)
+    code, _, err = run("fit", "--view", "rna=old.h5ad", *options)
+    assert code == 0, err
+    model = mk.load("m.skops")
+    assert model.kernel_names_ == ["rna:FIRST", "rna:BOTH"]
+    code, _, err = run("predict", "m.skops", "--view", "rna=new.h5ad", "--output", "new.csv")
+    assert code == 0, err
+    expected = model.predict_proba({"rna": a})[:, 0]
+    assert np.allclose(pd.read_csv("new.csv")["probability_ill"], expected)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from scipy.io import savemat
 
 import manykernels as mk
 from manykernels.cli import main
-from manykernels.cli.commands import without_formulas
+from manykernels.cli.commands import largest, without_formulas
 from manykernels.kernels import RBF
 from tests.cli.conftest import BOTH, QUICK, N, frames, patients
 from tests.problems import slow
@@ -39,6 +39,42 @@ def test_the_model_is_that_of_python(folder, run):
     expected = same.predict_proba({"a": a[N:], "b": b[N:]})
     assert_allclose(table[["probability_ill", "probability_well"]], expected, rtol=1e-6)
     assert_array_equal(table["prediction"], same.predict({"a": a[N:], "b": b[N:]}))
+
+
+def test_a_kernel_for_each_set(folder, run):
+    code, out, err = run("fit", *BOTH, "--sets", "a=sets.gmt", "--output", "model.skops")
+    assert (code, err) == (0, "")
+    assert "weights of sets:" in out
+    a, b, label = frames()
+    sets = {"FIRST": ["x"], "BOTH": ["x", "y"]}
+    kernels = {"a": mk.kernels_of_sets(a, sets), "b": None}
+    same = mk.MKFDACV(kernels, ps=[2], regs=[1]).fit({"a": a[:N], "b": b[:N]}, label[:N])
+    model = mk.load("model.skops")
+    assert model.kernel_names_[:2] == ["a:FIRST", "a:BOTH"]
+    assert_allclose(model.weights_, same.weights_, rtol=1e-6)
+    new = ("--view", "a=a_new.csv", "--view", "b=b_new.csv", "--output", "new.csv")
+    assert run("predict", "model.skops", *new)[0] == 0
+    expected = same.predict({"a": a[N:], "b": b[N:]})
+    assert_array_equal(pd.read_csv("new.csv")["prediction"], expected)
+
+
+def test_sets_in_a_specification_and_their_importance(folder, run):
+    folder.joinpath("spec").mkdir()
+    text = 'index = "id"\ntarget = "label"\nsets = "../sets.gmt"\n[views]\na = "../a.csv"\n'
+    folder.joinpath("spec", "sets.toml").write_text(text)
+    code, out, _ = run("importance", "--spec", "spec/sets.toml", *QUICK, "--resamples", "0")
+    assert code == 0
+    assert "a:FIRST" in out
+    assert "a:BOTH" in out
+
+
+def test_the_weights_of_many_sets_are_folded():
+    shares = [(f"set{number}", number / 300) for number in range(25)]
+    bars = largest(shares)
+    assert bars[0] == shares[-1]
+    assert len(bars) == 21
+    assert bars[-1][0] == "5 others, their sum"
+    assert_allclose(sum(share for _, share in bars), 1.0)
 
 
 def test_predictions_of_samples_left_out(folder, run):

@@ -127,7 +127,11 @@ def test_a_frame_with_the_columns_of_each_view(frames):
 def annotated(frame, **obsm):
     """What an AnnData looks like."""
     return SimpleNamespace(
-        X=frame.to_numpy(), to_df=lambda: frame, obs_names=frame.index, obsm=obsm
+        X=frame.to_numpy(),
+        to_df=lambda: frame,
+        obs_names=frame.index,
+        var_names=frame.columns,
+        obsm=obsm,
     )
 
 

@@ -71,6 +71,15 @@ Event = Annotated[
         "the sample was censored. Other values of observed events are named: status=dead.",
     ),
 ]
+Sets = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[VIEW=]FILE.gmt",
+        help="Gene sets: a kernel for the columns of each set, in place of other kernels of the "
+        "view, which need not be named if there is one. The kernel of the view, such as rbf, is "
+        "that of every set; by default linear.",
+    ),
+]
 Groups = Annotated[
     str | None,
     typer.Option(
@@ -205,6 +214,7 @@ def fit(
     time: Time = None,
     event: Event = None,
     groups: Groups = None,
+    sets: Sets = None,
     missing: Missing = None,
     impute: Impute = None,
     task: Task = None,
@@ -245,6 +255,8 @@ def fit(
         --groups patients.csv:patient --output patients.skops
       manykernels fit --view a=a.csv:x,y --view b=b.csv --index id \\
         --time clinic.csv:months --event clinic.csv:died --output cox.skops
+      manykernels fit --view a=a.csv --sets sets.gmt --index id --target label --p 1 \\
+        --output sets.skops
       manykernels fit --spec model.toml --p 1,2 --output spec.skops --predictions left_out.csv
     """
     from .commands import fit as run
@@ -331,6 +343,7 @@ def importance(
     time: Time = None,
     event: Event = None,
     groups: Groups = None,
+    sets: Sets = None,
     missing: Missing = None,
     impute: Impute = None,
     task: Task = None,

@@ -156,6 +156,8 @@ def _escaped(cell: object) -> object:
 
 # Largest number of classes whose counts are printed.
 _MOST_COUNTED = 6
+# Largest number of sets or kernels whose weights are printed.
+_MOST_BARS = 20
 
 
 def fit(
@@ -184,7 +186,7 @@ def fit(
         lambda path: save_table(left_out(model, samples), path, escape_formulas),
     )
     outputs.write()
-    say_fit(model, samples)
+    say_fit(model, samples, request.sets)
     outputs.report()
 
 
@@ -267,8 +269,11 @@ def _target(y: pd.Series, task: str) -> str:
     return f"{len(counts)} classes ({', '.join(shown)})"
 
 
-def say_fit(model: KernelEstimator, samples: Samples) -> None:
-    """Print the score, the chosen parameters, the weights and the certificate."""
+def say_fit(model: KernelEstimator, samples: Samples, sets: str | None = None) -> None:
+    """Print the score, the chosen parameters, the weights and the certificate.
+
+    `sets` is the view with a kernel for each of several sets of columns.
+    """
     groups = samples.groups
     known = ReportSamples.read(model, samples.X, samples.y, groups=groups, new=False)
     judged = judgement(model, known)
@@ -280,6 +285,9 @@ def say_fit(model: KernelEstimator, samples: Samples) -> None:
     )
     say(f"chosen: {chosen(model)}")
     say_bars("weights of views:", view_shares(model))
+    if sets is not None:
+        of_sets = [pair for pair in kernel_shares(model) if pair[0].startswith(f"{sets}:")]
+        say_bars("weights of sets:", largest(of_sets))
     say(str(model.certificate_))
 
 
@@ -300,6 +308,16 @@ def kernel_shares(model: KernelEstimator) -> list[tuple[str, float]]:
     """Return the share of each kernel in the weights, averaged over several weight vectors."""
     weights = np.atleast_2d(model.weights_).mean(axis=0)
     return list(zip(model.kernel_names_, (weights / (weights.sum() or 1.0)).tolist(), strict=True))
+
+
+def largest(shares: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Return shares, the largest first if there are many, and then the sum of the others."""
+    if len(shares) <= _MOST_BARS:
+        return shares
+    ordered = sorted(shares, key=lambda pair: -pair[1])
+    others = ordered[_MOST_BARS:]
+    total = sum(share for _, share in others)
+    return [*ordered[:_MOST_BARS], (f"{len(others)} others, their sum", total)]
 
 
 def view_shares(model: KernelEstimator) -> list[tuple[str, float]]:
@@ -555,7 +573,7 @@ def inspect(model_file: Path, *, as_json: bool) -> None:
     say_table([(name, _shown(value)) for name, value in described.items() if name != "weights"])
     if hasattr(model, "weights_"):
         say_bars("weights of views:", view_shares(model))
-        say_bars("weights of kernels:", kernel_shares(model))
+        say_bars("weights of kernels:", largest(kernel_shares(model)))
 
 
 def description(model: KernelEstimator, header: dict[str, Any]) -> dict[str, Any]:
@@ -625,7 +643,11 @@ def importance(request: Request, *, resamples: int, output: Path | None, force: 
     samples = training_samples(request)
     say_samples(request, samples)
     options: dict[str, Any] = {"groups": samples.groups, "n_resamples": resamples}
-    result = view_importance(estimator_for(request, samples), samples.X, samples.y, **options)
+    estimator = estimator_for(request, samples)
+    if request.sets_file is not None:
+        union = kernels_for(samples.X, estimator.kernels)
+        options["views"] = {name: [name] for name in dict(union.kernels)}
+    result = view_importance(estimator, samples.X, samples.y, **options)
     outputs.add("table", output, lambda path: save_table(result.to_frame(), path))
     outputs.write()
     say(f"\n{result}")

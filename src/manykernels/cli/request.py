@@ -163,7 +163,7 @@ MACHINES = ("fisher", "svm", "logistic", "poisson")
 # Fields with a fixed set of values; the first is the default, of machines that of most tasks.
 _WORDS = {"task": TASKS, "missing": MISSING, "machine": MACHINES}
 _NUMBERS = ("p", "reg", "C")
-_TEXTS = ("index", "target", "time", "event", "groups", "approximation")
+_TEXTS = ("index", "target", "time", "event", "groups", "sets", "approximation")
 # Fields that name a column of any file, or ``file:column``; `event` may go on with ``=value``.
 _COLUMNS = ("target", "time", "event", "groups")
 #: Fields that are options of commands, besides the views.
@@ -179,7 +179,8 @@ class Request:
 
     There is a `target`, or `time` and `event` for survival times. `event_value` is the value of
     an observed event; None if it is True or 1. `machine` is None for the default of the task.
-    `p`, `reg` and `C` are the values to try; None for the defaults.
+    `sets` is the view that the gene sets of `sets_file` belong to. `p`, `reg` and `C` are the
+    values to try; None for the defaults.
     """
 
     views: tuple[ViewRequest, ...]
@@ -193,6 +194,8 @@ class Request:
     event_value: str | None = None
     groups: str | None = None
     groups_file: Path | None = None
+    sets: str | None = None
+    sets_file: Path | None = None
     missing: str = "error"
     impute: bool = False
     task: str = "auto"
@@ -215,7 +218,10 @@ class Request:
         by_name |= {view.name: view for view in parsed}
         if not by_name:
             raise UsageError("There is no view: pass --view name=file, once for every view.")
-        return cls(tuple(by_name.values()), **_checked(fields))
+        fields = _checked(fields)
+        if "sets" in fields:
+            fields["sets"], fields["sets_file"] = _sets(fields["sets"], list(by_name.values()))
+        return cls(tuple(by_name.values()), **fields)
 
     def with_target(self) -> Request:
         """Return self, or raise if there is no target."""
@@ -241,7 +247,8 @@ class Request:
     @property
     def files(self) -> list[Path]:
         """All input files."""
-        others = (self.target_file, self.time_file, self.event_file, self.groups_file)
+        others = [self.target_file, self.time_file, self.event_file, self.groups_file]
+        others.append(self.sets_file)
         return [view.file for view in self.views] + [file for file in others if file is not None]
 
     def by(self, machine: str) -> Request:
@@ -354,6 +361,32 @@ def _column(text: str, name: str) -> tuple[str, Path | None]:
     return text, None
 
 
+def _sets_parts(text: str) -> tuple[str, str]:
+    """Divide ``view=file`` at the sign; the view is empty if there is none."""
+    name, equals, file = text.partition("=")
+    return (name, file) if equals and _NAME.fullmatch(name) else ("", text)
+
+
+def _sets(text: str, views: Sequence[ViewRequest]) -> tuple[str, Path]:
+    """Parse ``view=file.gmt``, or ``file.gmt`` if there is one view."""
+    name, file = _sets_parts(text)
+    names = [view.name for view in views]
+    if not file:
+        raise UsageError(f"--sets {text!r} has no file: write view=file.gmt.")
+    if not name and len(names) > 1:
+        raise UsageError(
+            f"--sets {text!r} does not say which view the sets belong to: write "
+            f"--sets {names[0]}={file}."
+        )
+    name = name or names[0]
+    if name not in names:
+        raise UsageError(f"--sets {text!r}: there is no view {name!r}, only {', '.join(names)}.")
+    (view,) = [view for view in views if view.name == name]
+    if len(view.kernels) > 1:
+        raise UsageError(f"--sets takes one kernel for every set: view {name!r} has several.")
+    return name, Path(file)
+
+
 # -- TOML ------------------------------------------------------------------------------------
 
 
@@ -379,6 +412,9 @@ def _specified(path: Path) -> tuple[dict[str, Any], dict[str, ViewRequest]]:
             column, file = _column(text, name)
             end = "" if value is None else f"={value}"
             fields[name] = (column if file is None else f"{path.parent / file}:{column}") + end
+    if "sets" in fields:
+        view, sets = _sets_parts(fields["sets"])
+        fields["sets"] = (f"{view}=" if view else "") + str(path.parent / sets)
     return fields, {name: _view(name, entry, path) for name, entry in views.items()}
 
 

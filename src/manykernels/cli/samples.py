@@ -20,9 +20,16 @@ from ..estimators import (
     MKLogisticCV,
     MKRidgeCV,
 )
-from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels
+from ..kernels import (
+    Kernel,
+    KernelStack,
+    KernelUnion,
+    Views,
+    auto_kernels,
+    kernels_of_sets,
+)
 from ..kernels.auto import as_union
-from ..kernels.tables import Table, select_columns
+from ..kernels.tables import Table, naming, select_columns
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
 from ..survival import survival_target
@@ -556,6 +563,8 @@ def estimator_for(request: Request, samples: Samples) -> Any:
     machine = machine_for(request, samples.task)
     if request.approximation != "exact":
         options["approximation"] = approximation_of(request, machine)
+    if samples.precomputed and request.sets_file is not None:
+        raise UsageError("--sets needs tables of columns, but the files contain kernels.")
     kernels = "precomputed" if samples.precomputed else kernels_of(request, samples.X)
     method = _ESTIMATORS[samples.task, machine]
     return method(kernels, missing=request.missing, **options)
@@ -594,12 +603,16 @@ def kernels_of(request: Request, views: Views) -> dict[str, Any] | None:
     """Return the kernels of each view; None for default kernels without imputation."""
     if not request.impute:
         _refuse_empty_cells(views)
-    if not request.impute and not any(view.kernels for view in request.views):
+    given = any(view.kernels for view in request.views) or request.sets_file is not None
+    if not request.impute and not given:
         return None
     by_view: dict[str, Any] = {}
     for view in request.views:
         kernels: Any = list(view.kernels) if len(view.kernels) != 1 else view.kernels[0]
         table = views[view.name]
+        if view.name == request.sets and request.sets_file is not None:
+            with naming(f"view {view.name!r}"):
+                kernels = kernels_of_sets(table, request.sets_file, kernels or None)
         if request.impute and isinstance(table, pd.DataFrame):
             by_view[view.name] = _imputed(kernels, table)
         else:

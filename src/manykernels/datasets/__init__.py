@@ -1,9 +1,10 @@
-"""Data sets: bundled, simulated and public data, and readers of sequence files.
+"""Data sets: bundled, simulated and public data, and readers of files of sequences and gene sets.
 
 As in scikit-learn, `load_` functions return bundled data, `make_` functions simulated data, and
 `fetch_` functions public data, which are downloaded if necessary; `read_` functions read a file.
 """
 
+from ..kernels.sets import read_gmt
 from .fasta import read_fasta
 from .fetching import fetch_dataset
 from .views import (
@@ -22,4 +23,5 @@ __all__ = [
     "make_views",
     "make_yan_simulation",
     "read_fasta",
+    "read_gmt",
 ]

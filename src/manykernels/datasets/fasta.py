@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-# Every gzip file begins with these bytes.
-_GZIP = b"\x1f\x8b"
+from ..utils.files import text_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,24 +102,23 @@ def read_fasta(path: str | Path) -> FastaRecords:
     """
     headers: list[tuple[str, str, int]] = []
     parts: list[list[str]] = []
-    with _opened(path) as file:
-        for number, raw in enumerate(file, 1):
-            line = _text(raw, path, number).strip()
-            if not line or line.startswith(";"):
-                continue
-            if line.startswith(">"):
-                name, _, description = line[1:].strip().partition(" ")
-                if not name:
-                    raise ValueError(f"{path}, line {number}: the header '>' has no name.")
-                headers.append((name, description.strip(), number))
-                parts.append([])
-            elif not headers:
-                raise ValueError(
-                    f"{path}, line {number}: a FASTA file must begin with a header, '>' and a "
-                    f"name; got {line[:20]!r}."
-                )
-            else:
-                parts[-1].append("".join(line.split()))
+    for number, text in text_lines(path):
+        line = text.strip()
+        if not line or line.startswith(";"):
+            continue
+        if line.startswith(">"):
+            name, _, description = line[1:].strip().partition(" ")
+            if not name:
+                raise ValueError(f"{path}, line {number}: the header '>' has no name.")
+            headers.append((name, description.strip(), number))
+            parts.append([])
+        elif not headers:
+            raise ValueError(
+                f"{path}, line {number}: a FASTA file must begin with a header, '>' and a "
+                f"name; got {line[:20]!r}."
+            )
+        else:
+            parts[-1].append("".join(line.split()))
     if not headers:
         raise ValueError(f"{path} is empty: it has no records, which begin with '>' and a name.")
     sequences = ["".join(lines).removesuffix("*") for lines in parts]
@@ -129,20 +126,6 @@ def read_fasta(path: str | Path) -> FastaRecords:
     names, descriptions, _ = zip(*headers, strict=True)
     columns = names, sequences, descriptions
     return FastaRecords(*(np.array(column, dtype=object) for column in columns))
-
-
-def _opened(path: str | Path) -> IO[bytes]:
-    with Path(path).open("rb") as file:
-        compressed = file.read(len(_GZIP)) == _GZIP
-    return gzip.open(path) if compressed else Path(path).open("rb")  # type: ignore[return-value]
-
-
-def _text(raw: bytes, path: str | Path, number: int) -> str:
-    try:
-        # "utf-8-sig" removes the byte order mark that some Windows editors write.
-        return raw.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}, line {number}: this is not text ({error}).") from error
 
 
 def _check_records(

@@ -28,6 +28,7 @@ from ..kernels.completion import (
     refuse_samples_without_kernels,
     views_of_kernels,
 )
+from ..kernels.composition import names_its_columns
 from ..kernels.matching import (
     TrainingSamples,
     column_names,
@@ -50,7 +51,7 @@ from ..kernels.tables import (
     refuse_masked,
     refuse_repeated_columns,
 )
-from ..kernels.views import are_views, as_views, matched_views, row_keys
+from ..kernels.views import are_views, as_views, columns_like, matched_views, row_keys
 from ..scale.blocks import comes_in_blocks, map_blocks, refuse_unread, row_blocks
 from ..scale.rows import is_dask
 from ..utils.folds import about_groups, equal_kernel_rows, group_numbers, groups_to_keep, numbered
@@ -439,15 +440,58 @@ class TableSource:
                     f"{name} was fitted on the views {', '.join(self.table)}: pass a dict with a "
                     f"table for each of them, not {type(X).__name__}."
                 )
-            return self._like_training(read_views(estimator, X, self.table))
+            views = as_views(X, join="outer" if may_lack_views(estimator) else "exact")
+            for view in [view for view in self.table if view in views]:
+                self._refuse_lost(views.column_names(view), self.table.column_names(view), view)
+            return self._like_training(read_views(estimator, views, self.table))
         if are_views(X):
             raise ValueError(
                 f"{name} was fitted on one table; X holds several ({type(X).__name__})."
             )
-        table = self._like_training(read_table(estimator, X, reset=False))
+        table = read_table(estimator, self._in_order(X), reset=False)
+        table = self._like_training(table)
         if may_lack_views(estimator):
             refuse_rows_without_kernels(self.union.kernels_, table)
         return table
+
+    def _in_order(self, X: Any) -> Any:
+        """The columns of a data frame in the order of training, if kernels choose them by name.
+
+        Other frames with columns in another order are refused, as by scikit-learn.
+        """
+        if not (is_frame(X) and is_frame(self.table)):
+            return X
+        names, expected = list(X.columns), list(self.table.columns)
+        kernels = self.union.kernels_
+        if names == expected or not isinstance(kernels, list):
+            return X
+        if not any(names_its_columns(kernel) for _, kernel in kernels):
+            return X
+        self._refuse_lost(names, expected)
+        same = len(names) == len(expected) and set(names) == set(expected)
+        return columns_like(X, self.table) if same else X
+
+    def _refuse_lost(self, names: Any, expected: Any, view: str = "") -> None:
+        """Raise an error for a missing column that kernels compare; it names one of these."""
+        if names is None or expected is None:
+            return
+        known = set(names)
+        lost = {place: name for place, name in enumerate(expected) if name not in known}
+        kernels = self.union.kernels_ if lost else ()
+        users: dict[int, list[str]] = {}
+        for title, kernel in kernels if isinstance(kernels, list) else ():
+            for of, places, _ in kernel.compared_columns(self._shared):
+                for place in lost.keys() & set(places) if of == view else ():
+                    users.setdefault(place, []).append(title)
+        if users:
+            place = min(users)
+            first, *others = users[place]
+            more = f" (and {len(others)} more)" if others else ""
+            where = f"view {view!r} of X" if view else "X"
+            raise ValueError(
+                f"{where} has no column {lost[place]!r}, which kernel {first!r}{more} compared in "
+                f"training; {len(lost)} of {len(expected)} columns are missing."
+            )
 
     def _like_training(self, data: Any) -> Any:
         """New rows with what columns held in training; those of older files are not known."""

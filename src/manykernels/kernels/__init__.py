@@ -11,6 +11,7 @@
 `adapters`     `as_kernel`: names, functions, scikit-learn kernels and precomputed matrices
 `union`        `KernelUnion`: named kernels evaluated into one stack, and `RBFSubsets`
 `auto`         `auto_kernels`: default kernels of a table, and `kernels_for`
+`sets`         `kernels_of_sets`: kernels of sets of columns, and the reader of GMT files
 **tables**
 `tables`       selection and validation of columns
 `columns`      types of columns in training, and conversion of new rows
@@ -33,6 +34,7 @@ from .auto import NormalScores, auto_kernels, kernels_for
 from .base import Kernel
 from .categories import Categorical, Jaccard, Tanimoto
 from .completion import Presence
+from .sets import kernels_of_sets
 from .spectral import Bands, Denoise
 from .stack import KernelStack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
@@ -68,5 +70,6 @@ __all__ = [
     "WeightedDegree",
     "auto_kernels",
     "kernels_for",
+    "kernels_of_sets",
     "rbf_grid",
 ]

@@ -263,6 +263,16 @@ def names_its_views(kernel: object) -> bool:
     return any(term is not None and names_its_views(term) for term in terms)
 
 
+def names_its_columns(kernel: object) -> bool:
+    """Return True if a kernel, or one that it is made of, chooses columns by their names."""
+    columns = getattr(kernel, "columns", None)
+    listed = [columns] if isinstance(columns, str) else columns
+    if isinstance(listed, list) and listed and isinstance(listed[0], str):
+        return True
+    inner = [getattr(kernel, place, None) for place in ("kernel", "left", "right")]
+    return any(term is not None and names_its_columns(term) for term in inner)
+
+
 def views_of(kernel: object) -> set[str]:
     """Return the views of a kernel, including those of the terms of a sum or product."""
     if isinstance(kernel, OfView):

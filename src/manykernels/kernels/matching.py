@@ -152,10 +152,14 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Labelled:
-    """Table with the labels of its rows; None if rows are matched by position."""
+    """Table with the labels of its rows; None if rows are matched by position.
+
+    `columns` are the names of the columns of a sparse matrix, if they are known.
+    """
 
     table: Table
     labels: Any = None
+    columns: Any = None
 
 
 def matched(

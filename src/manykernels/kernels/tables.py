@@ -107,12 +107,17 @@ class SharedTable:
 
 def refuse_repeated_columns(frame: Table) -> None:
     """Raise an error if several columns of a data frame have the same name."""
-    names = list(frame.columns)
+    refuse_repeated_names(
+        list(frame.columns), ", or keep one of each, frame.loc[:, ~frame.columns.duplicated()]"
+    )
+
+
+def refuse_repeated_names(names: list[Any], otherwise: str = "") -> None:
+    """Raise an error if a name of a column occurs twice."""
     if len(set(names)) < len(names):
         name, _ = Counter(names).most_common(1)[0]
         raise ValueError(
-            f"several columns are called {name!r}: give them different names, or keep one of "
-            "each, frame.loc[:, ~frame.columns.duplicated()]."
+            f"several columns are called {name!r}: give them different names{otherwise}."
         )
 
 

@@ -25,6 +25,9 @@ from .tables import Columns, SharedTable, Table, naming
 from .transforms import GAMMA_RULES, gamma_options
 from .views import one_or_views
 
+# Number of kernels that a diagram in a notebook shows.
+_MOST_BLOCKS = 20
+
 
 @storable
 class KernelUnion(BaseComposition):
@@ -193,7 +196,10 @@ class KernelUnion(BaseComposition):
         return list(kernels)
 
     def _sk_visual_block_(self) -> VisualBlock:
-        names, kernels = zip(*self._pairs, strict=True)
+        pairs = list(self._pairs)
+        if len(pairs) > _MOST_BLOCKS:
+            pairs = [*pairs[:_MOST_BLOCKS], ("…", f"{len(pairs) - _MOST_BLOCKS} more kernels")]
+        names, kernels = zip(*pairs, strict=True)
         return VisualBlock("parallel", kernels, names=names)
 
 

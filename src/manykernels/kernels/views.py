@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +34,7 @@ from .tables import (
     copied,
     is_frame,
     naming,
+    refuse_repeated_names,
 )
 
 # -- Named tables with row labels, from dicts, data frames, MuData and AnnData --------------------
@@ -103,7 +106,7 @@ def _levels(frame: Table) -> dict[str, Labelled]:
 def _annotated(data: Any) -> Labelled:
     """Return the table ``X`` of an AnnData, with the names of observations and variables."""
     if sparse.issparse(data.X):
-        return Labelled(data.X, data.obs_names)
+        return Labelled(data.X, data.obs_names, data.var_names)
     return Labelled(data.to_df(), data.obs_names)
 
 
@@ -131,7 +134,8 @@ class Views:
         A table for every name: array, sparse matrix, data frame (pandas or polars), or a list of
         objects such as texts. A data frame with two levels of column names has a view for each
         name of the first level; MuData has one for each modality; AnnData has "X" and one for
-        each entry of ``obsm``.
+        each entry of ``obsm``. Columns of data frames and of AnnData have names, by which those of
+        new samples are matched.
     join : {"exact", "inner", "outer"}, default="exact"
         What to do if labels are not the same in all views: raise an error; keep the samples that
         are in all views; or keep all samples, some of which then lack a view (see the parameter
@@ -177,13 +181,18 @@ class Views:
         checked = {}
         for name, labelled in named_tables(tables, columns).items():
             with naming(f"view {name!r}"):
-                checked[name] = Labelled(as_view(labelled.table), labelled.labels)
+                checked[name] = replace(labelled, table=as_view(labelled.table))
         self.labels, places = matched(checked, join)
         self._tables: dict[str, Any] = {}
         # Row of each sample in the table of the view; negative if it lacks the view.
         self._places: dict[str, np.ndarray] = {}
         for name, labelled in checked.items():
             self._set(name, labelled.table, places[name])
+        self._columns = {
+            name: list(labelled.columns)
+            for name, labelled in checked.items()
+            if labelled.columns is not None
+        }
 
     def _set(self, name: str, table: object, places: np.ndarray) -> None:
         """Store the rows of `table` in the order of the samples, without empty rows."""
@@ -198,10 +207,21 @@ class Views:
         self._tables[name] = table
         self._places[name] = np.where(has, np.cumsum(has) - 1, -1)
 
+    #: Names of the columns of sparse matrices, by view, where they are known; model files of
+    #: older versions have none.
+    _columns: Mapping[str, list[Any]] = MappingProxyType({})
+
     @classmethod
-    def _of(cls, labels: Any, tables: dict[str, Any], places: dict[str, np.ndarray]) -> Self:
+    def _of(
+        cls,
+        labels: Any,
+        tables: dict[str, Any],
+        places: dict[str, np.ndarray],
+        columns: Mapping[str, list[Any]],
+    ) -> Self:
         views = cls.__new__(cls)
         views.labels, views._tables, views._places = labels, tables, places
+        views._columns = dict(columns)
         return views
 
     @classmethod
@@ -209,7 +229,7 @@ class Views:
         """Concatenate the rows of several `Views`; `stack` joins the tables of one view."""
         labels = [part.labels for part in parts if part.labels is not None]
         joined = np.concatenate(labels) if len(labels) == len(parts) else None
-        views = cls._of(joined, {}, {})
+        views = cls._of(joined, {}, {}, parts[0]._columns)
         for name in parts[0].names:
             has = np.concatenate([part.has(name) for part in parts])
             views._tables[name] = stack([part[name] for part in parts])
@@ -235,6 +255,11 @@ class Views:
 
     def __contains__(self, name: object) -> bool:
         return name in self._tables
+
+    def column_names(self, name: str) -> list[Any] | None:
+        """Return the names of the columns of a view; None if they are not known."""
+        table = self[name]
+        return list(table.columns) if is_frame(table) else self._columns.get(name)
 
     def position(self, name: str) -> int:
         """Return the position of a view among the names."""
@@ -278,9 +303,10 @@ class Views:
         if axis == 1:
             names = [self.names[j] for j in numbers]
             tables = {name: self._tables[name] for name in names}
-            return self._of(self.labels, tables, {name: self._places[name] for name in names})
+            taken_places = {name: self._places[name] for name in names}
+            return self._of(self.labels, tables, taken_places, self._columns)
         labels = None if self.labels is None else self.labels[numbers]
-        taken = self._of(labels, {}, {})
+        taken = self._of(labels, {}, {}, self._columns)
         for name, table in self._tables.items():
             places = self._places[name][numbers]
             has = places >= 0
@@ -291,11 +317,12 @@ class Views:
     def copy(self) -> Self:
         """Return a copy of the views and their tables."""
         tables = {name: copied(table) for name, table in self._tables.items()}
-        return self._of(self.labels, tables, dict(self._places))
+        return self._of(self.labels, tables, dict(self._places), self._columns)
 
     def with_tables(self, tables: dict[str, Any]) -> Self:
         """Return the rows with other tables; each has only the rows that have its view."""
-        return self._of(self.labels, tables, {name: self._places[name] for name in tables})
+        places = {name: self._places[name] for name in tables}
+        return self._of(self.labels, tables, places, self._columns)
 
     # The interface of a pandas frame that permutation_importance uses to shuffle whole views:
     # X.iloc[rows, j] is a column, and X[name] = column replaces it.
@@ -332,6 +359,9 @@ class Views:
                 "Only a view of the same rows can be set; make a new Views of all the tables."
             )
         (source,) = column.names
+        self._columns = {key: names for key, names in self._columns.items() if key != name}
+        if source in column._columns:
+            self._columns[name] = column._columns[source]
         self._tables[name], self._places[name] = column._tables[source], column._places[source]
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
@@ -398,9 +428,13 @@ class Views:
                 places[name] = np.full(len(self), -1)
                 continue
             with naming(f"view {name!r}"):
-                tables[name] = columns_like(self._tables[name], model)
+                tables[name] = columns_like(
+                    self._tables[name],
+                    model,
+                    names=(self.column_names(name), training.column_names(name)),
+                )
             places[name] = self._places[name]
-        return self._of(self.labels, tables, places)
+        return self._of(self.labels, tables, places, training._columns)
 
     def __repr__(self) -> str:
         described = [f"{name!r} ({self._description(name)})" for name in self._tables]
@@ -431,8 +465,13 @@ class _Places:
         return views[np.atleast_1d(np.arange(len(views))[rows])]
 
 
-def columns_like(table: Table, model: Table, then: str = "training") -> Table:
-    """Return `table` with its columns in the order of `model`, the table of training or `then`."""
+def columns_like(
+    table: Table, model: Table, then: str = "training", names: tuple[Any, Any] | None = None
+) -> Table:
+    """Return `table` with its columns in the order of `model`, the table of training or `then`.
+
+    `names` are the names of the columns of both, None if unknown; by default those of data frames.
+    """
     dimensions, expected_dimensions = len(table.shape), len(model.shape)
     if dimensions != expected_dimensions:
         kinds = {1: "single objects", 2: "a table"}
@@ -441,19 +480,25 @@ def columns_like(table: Table, model: Table, then: str = "training") -> Table:
         )
     if dimensions == 1:
         return table
-    if is_frame(model) and is_frame(table):
-        expected, names = list(model.columns), list(table.columns)
-        if expected == names:
+    here, expected = names or [list(t.columns) if is_frame(t) else None for t in (table, model)]
+    if here is not None and expected is not None:
+        if expected == here:
             return table
-        surplus, lost = set(names) - set(expected), set(expected) - set(names)
+        surplus, lost = set(here) - set(expected), set(expected) - set(here)
         if surplus or lost:
             problem = (
                 f"no column {_first(expected, lost)!r}"
                 if lost
-                else f"a column {_first(names, surplus)!r} that it had not in {then}"
+                else f"a column {_first(here, surplus)!r} that it had not in {then}"
             )
             raise ValueError(f"it has {problem} ({then} had {len(expected)} columns).")
-        return safe_indexing(table, column_positions(table, expected), axis=1)
+        for listed in (here, expected):
+            refuse_repeated_names(listed)
+        places = {name: place for place, name in enumerate(here)}
+        ordered = safe_indexing(table, [places[name] for name in expected], axis=1)
+        if sparse.issparse(ordered):
+            ordered.sort_indices()
+        return ordered
     if table.shape[1] != model.shape[1]:
         raise ValueError(f"it has {table.shape[1]} columns, but had {model.shape[1]} in {then}.")
     return table

@@ -29,9 +29,9 @@ from ..estimators.regional import SourceWithShares
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..inspection.intervals import Intervals, Mean
 from ..inspection.study import discordances, left_out_answers
-from ..kernels import KernelStack
+from ..kernels import KernelStack, Views
 from ..kernels.completion import views_of_kernels
-from ..kernels.tables import Table
+from ..kernels.tables import SharedTable, Table
 from ..kernels.views import row_keys
 from ..metrics.classwise import effective_number, in_use
 from ..metrics.survival import partial_likelihood_scorer
@@ -298,6 +298,8 @@ def weights_of(estimator: KernelEstimator) -> dict[str, Any]:
     weights = np.asarray(estimator.plain_weights_ if gated else estimator.weights_, dtype=float)
     # Transforms such as bands split kernels, so that the weights do not match the views.
     views = views if len(views) == len(names) == weights.shape[-1] else names
+    if len(set(views)) == 1:
+        views = names  # the kernels are what differs
     titles = _titles(estimator, weights)
     groups: list[dict[str, Any]] = []
     for title, row in zip(titles, weights.reshape(-1, weights.shape[-1]), strict=True):
@@ -324,7 +326,8 @@ def weights_of(estimator: KernelEstimator) -> dict[str, Any]:
         "n_kernels": len(names),
         "effective": float(effective_number(mean)) if mean.max() > 0.0 else 0.0,
         "in_use": int(np.count_nonzero(in_use(mean))) if mean.max() > 0.0 else 0,
-        "columns": [
+        "columns": _numbers_of_columns(estimator)
+        + [
             {"title": title, "values": getattr(estimator, attribute)}
             for attribute, title in _OF_KERNELS.items()
             if np.shape(getattr(estimator, attribute, ())) == (len(names),)
@@ -335,6 +338,24 @@ def weights_of(estimator: KernelEstimator) -> dict[str, Any]:
     if p is not None and np.ndim(p) == 0:
         contents["p"] = _number(as_norm(p))
     return contents
+
+
+def _numbers_of_columns(estimator: KernelEstimator) -> list[dict[str, Any]]:
+    """Return the number of columns that each kernel compares, if kernels choose columns."""
+    source = training_source(estimator)
+    kernels = getattr(getattr(source, "union", None), "kernels_", None)
+    if not isinstance(kernels, list) or len(kernels) != len(estimator.kernel_names_):
+        return []
+    table = SharedTable(source.table)
+    tables = dict(source.table.items()) if isinstance(source.table, Views) else {"": source.table}
+    numbers, chosen = [], False
+    for _, kernel in kernels:
+        places: dict[str, set[int]] = {}
+        for view, positions, _ in kernel.compared_columns(table):
+            places.setdefault(view, set()).update(positions)
+        numbers.append(sum(map(len, places.values())))
+        chosen |= any(len(places[view]) < tables[view].shape[1] for view in places)
+    return [{"title": "columns", "values": numbers}] if chosen else []
 
 
 def _titles(estimator: KernelEstimator, weights: np.ndarray) -> list[str]:

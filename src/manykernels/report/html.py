@@ -199,9 +199,13 @@ def prediction_picture(target: dict[str, Any], number: int) -> dict[str, Any]:
     )
 
 
+# Number of kernels, or of views, that are listed; the others can be unfolded.
+_LISTED = 25
+
+
 def importance_picture(importance: dict[str, Any]) -> dict[str, Any]:
     """Draw falls, scores alone and shares of weight of the views."""
-    rows, names = importance["rows"], ("fall", "alone", "weight")
+    rows, names = importance["rows"][:_LISTED], ("fall", "alone", "weight")
     scores = ("score", "score_interval", "gain", "gain_interval")
     display = ImportanceDisplay(
         names=[shown(row["view"]) for row in rows],
@@ -220,6 +224,8 @@ def importance_picture(importance: dict[str, Any]) -> dict[str, Any]:
     text = (
         "The fall of the score without each view, its score alone, and its share of the weights."
     )
+    if len(rows) < len(importance["rows"]):
+        text += f" The {len(rows)} views with the largest falls are drawn."
     return picture(display, "importance", "Views compared", text, font_size=_FONT_SIZE_OF_PANELS)
 
 
@@ -235,8 +241,6 @@ _SECTIONS = {
     "data": "Data",
     "reproduce": "Parameters and versions",
 }
-# Number of kernels that are listed; the others can be unfolded.
-_LISTED = 25
 # Height of the frame in a notebook, in pixels: most of a screen.
 _FRAME_HEIGHT = 640
 

@@ -1,4 +1,4 @@
-"""Atomic replacement of files.
+"""Atomic replacement of files, and lines of text files.
 
 All files of this package are written by :func:`replacing` to a temporary file beside the target,
 which replaces the target once it is complete. A full disk, a limit on file sizes or Ctrl-C leaves
@@ -11,8 +11,10 @@ but kills the process by a signal.
 
 import contextlib
 import errno
+import gzip
 import os
 import secrets
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -26,6 +28,8 @@ from numpy.typing import DTypeLike
 GIB = 2**30
 # Bytes written at once to reserve space: far more than a disk block, and little memory.
 _CHUNK = 2**22
+# Every gzip file begins with these bytes.
+_GZIP = b"\x1f\x8b"
 # Errors of posix_fallocate on file systems that cannot reserve space.
 _CANNOT_RESERVE = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENODEV}
 
@@ -139,3 +143,22 @@ def file_identity(array: object) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def text_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and lines of a text file in UTF-8, plain or compressed by gzip."""
+    with open(path, "rb") as file:
+        compressed = file.read(len(_GZIP)) == _GZIP
+    number = 0
+    with gzip.open(path) if compressed else open(path, "rb") as lines:
+        try:
+            for number, raw in enumerate(lines, 1):
+                # "utf-8-sig" removes the byte order mark that some Windows editors write.
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, text
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}, line {number}: this is not text ({error}).") from error
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(
+                f"{path}, line {number + 1}: the compressed file is damaged ({error})."
+            ) from error
