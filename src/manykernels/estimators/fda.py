@@ -558,9 +558,9 @@ class MKFDACV(KernelDiscriminant):
     Parameters
     ----------
     ps : list of float in [1, inf] and "evidence", optional
-        Norms to try; by default 1, 4/3, 2, ∞ and, unless ``cv="closed-form"``, "evidence": weights
-        and λ that are most likely, as for :class:`MKFDA`. The twelve norms of Yan et al. (2012)
-        are ``manykernels.solvers.PAPER_NORMS``.
+        Norms to try; by default 1, 4/3, 2 and ∞. The twelve norms of Yan et al. (2012) are
+        ``manykernels.solvers.PAPER_NORMS``. "evidence" tries the weights and λ that are most
+        likely, as for :class:`MKFDA`; on 26 tables it did not change the accuracy.
     regs : array-like of float, optional
         λ to try with each norm; by default eight from 1e-4 to 1e3.
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
@@ -673,4 +673,6 @@ class MKFDACV(KernelDiscriminant):
 
     @property
     def _grid(self) -> Grid:
-        return Grid({"p": norms_or_evidence(self), "reg": checked_regs(self.regs)})
+        return Grid(
+            {"p": norms_or_evidence(self, by_default=False), "reg": checked_regs(self.regs)}
+        )

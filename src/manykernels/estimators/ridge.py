@@ -408,4 +408,6 @@ class MKRidgeCV(TargetRegressor):
 
     @property
     def _grid(self) -> Grid:
-        return Grid({"p": norms_or_evidence(self), "reg": checked_regs(self.regs)})
+        return Grid(
+            {"p": norms_or_evidence(self, by_default=True), "reg": checked_regs(self.regs)}
+        )

@@ -106,12 +106,12 @@ def checked_norms(given: Any, default: tuple[float, ...] = DEFAULT_NORMS) -> np.
     return _checked_values(given, default, "ps", 1.0, "at least 1")
 
 
-def norms_or_evidence(estimator: Any) -> np.ndarray:
-    """Norms p of the grid of a square loss, NaN for "evidence", which is tried by default."""
+def norms_or_evidence(estimator: Any, *, by_default: bool) -> np.ndarray:
+    """Norms p of the grid of a square loss, NaN for "evidence", which may be tried by default."""
     given, closed_form = estimator.ps, isinstance(estimator.cv, str)
     if given is None:
         norms = checked_norms(None)
-        return norms if closed_form else np.append(norms, np.nan)
+        return np.append(norms, np.nan) if by_default and not closed_form else norms
     texts = [value for value in given if isinstance(value, str)]
     if any(text != EVIDENCE for text in texts) or len(texts) > 1:
         raise ValueError(

@@ -294,7 +294,7 @@ def without_search(learner: KernelEstimator, fitted: KernelEstimator) -> Any:
         if name not in params and hasattr(fitted, f"{name}_")
     }
     if np.ndim(fitted.p_) == 0 and np.isnan(fitted.p_):
-        chosen["p"] = EVIDENCE
+        chosen |= {"p": EVIDENCE, "solver": DEFAULT_SOLVER}
     params = {name: value for name, value in params.items() if name not in _CHOSEN}
     chosen |= {name: getattr(fitted, _CHOSEN[name]) for name in names & _CHOSEN.keys()}
     if any(np.ndim(value) for value in chosen.values()):
