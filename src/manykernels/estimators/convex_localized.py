@@ -20,7 +20,6 @@ from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .fda import FisherTask
 from .held_out import CalibrationAttributes
-from .inputs import discriminant_rows, labelled_rows, spread_of_targets, targeted_rows
 from .kernel_data import KernelData, TrainingKernels, WeightLearning, WeightParameters
 from .learning import learn
 from .localized import LOCALIZED_CS
@@ -65,6 +64,7 @@ from .svm_cv import (
     ValueMachines,
     held_out_outputs,
 )
+from .training_rows import discriminant_rows, labelled_rows, spread_of_targets, targeted_rows
 
 
 @storable

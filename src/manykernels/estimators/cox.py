@@ -26,7 +26,7 @@ from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import POSITIVE, KernelEstimator, estimator, fits, inherited
 from .held_out import HeldOut, HeldOutRisks, SplitOutputs
-from .inputs import TrainingRows, by_blocks, matched_by_label, rows_of_any_targets
+from .inputs import by_blocks, matched_by_label
 from .kernel_data import WeightParameters
 from .learning import fit_model
 from .search import (
@@ -38,6 +38,7 @@ from .search import (
     validation_curve,
 )
 from .smooth import SmoothTask
+from .training_rows import TrainingRows, rows_of_any_targets
 
 #: λ of Cox models by default.
 COX_REGS = tuple(np.logspace(-3, 4, 8).tolist())

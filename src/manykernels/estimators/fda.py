@@ -33,7 +33,6 @@ from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
 from .held_out import HeldOutProbabilities, SplitOutputs, better_rule
-from .inputs import TrainingRows, discriminant_rows
 from .kernel_data import (
     KernelData,
     Learnt,
@@ -62,6 +61,7 @@ from .search import (
     outputs_of_splits,
     validation_curve,
 )
+from .training_rows import TrainingRows, discriminant_rows
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,12 @@ from .base import estimator
 from .inputs import (
     FEATURES,
     TableSource,
-    checked_groups,
     copy_with_features,
     groups_of,
     may_have_gaps,
     read_training,
-    refuse_useless_groups,
-    rows_that_count,
 )
+from .training_rows import checked_groups, refuse_useless_groups, rows_that_count
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,11 @@ from ..utils.sklearn import num_samples, safe_indexing
 from ..utils.storable import storable
 from .base import FitTask, estimator
 from .held_out import SplitOutputs
-from .inputs import Source, TrainingRows, by_blocks, parts_of
+from .inputs import Source, by_blocks, parts_of
 from .kernel_data import BLOCK_ENTRIES, KernelPredictor, TrainingKernels
 from .search import Grid, Search, Split, checked_gate_penalties
 from .svm import SupportVectors
+from .training_rows import TrainingRows
 
 
 @storable

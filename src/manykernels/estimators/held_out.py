@@ -42,7 +42,7 @@ from ..utils.folds import (
     score_table,
 )
 from ..utils.storable import storable
-from .inputs import about_label
+from .training_rows import about_label
 
 # Relative difference between a loss and the sum of the losses of samples, to be called a sum:
 # far above rounding errors, far below the share of a sample.

@@ -38,7 +38,8 @@ from ..utils.numerics import EPS, ROUNDING, available_memory
 from ..utils.sklearn import Interval, num_samples, warn_caller
 from ..utils.storable import storable
 from .base import FitTask, estimator
-from .inputs import Source, Table, TrainingRows
+from .inputs import Source, TrainingTable
+from .training_rows import TrainingRows
 
 # -- Kernels of the training rows, and sums of kernels between new rows and these -----------------
 
@@ -76,7 +77,7 @@ class TrainingKernels:
         stack, source = rows.data.compute(sample_weight, shift_invariant, solver, rows.on_demand)
         if rows.given_groups is not None and isinstance(stack, KernelStack):
             stack = stack._changed(groups=rows.groups)  # for transforms that hold samples out
-        by_default = isinstance(rows.data, Table) and rows.data.kernels is None
+        by_default = isinstance(rows.data, TrainingTable) and rows.data.kernels is None
         return cls(stack, source, shift_invariant, rows.data.missing, by_default)
 
     def preparation(self, normalize: str | None, *, center: bool = True) -> Chain:
@@ -336,7 +337,7 @@ class WeightLearning:
     def _on_demand(self, data: Any, spec: ProblemSpec) -> bool:
         """Whether kernels are computed when they are needed: as the solver says, or by memory."""
         asked = self.solver.on_demand
-        if not isinstance(data, Table) or asked is False:
+        if not isinstance(data, TrainingTable) or asked is False:
             return False
         if asked is not None:
             return asked

@@ -28,7 +28,7 @@ from ..scale.features import Approximation
 from ..scale.rows import refuse_no_rows
 from .base import FitTask
 from .feature_data import FeatureRows, FeatureStream, Gathering, approximation_for
-from .inputs import TrainingRows, matched_by_label
+from .inputs import matched_by_label
 from .kernel_data import (
     KernelData,
     KernelPart,
@@ -39,6 +39,7 @@ from .kernel_data import (
 )
 from .on_features import FeatureData, FeatureSearch
 from .search import Grid, Search, Split, refuse_single_split
+from .training_rows import TrainingRows
 
 #: Parameters of one loss: a point of a grid, or empty for those of the task.
 Point = Mapping[str, float]

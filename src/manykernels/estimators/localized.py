@@ -20,15 +20,6 @@ from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .fda import FisherTask
 from .gated import DescentAttributes, GatedGrid, GatedKernels, GateParameters, gate_penalties
 from .held_out import CalibrationAttributes
-from .inputs import (
-    TrainingRows,
-    discriminant_rows,
-    labelled_rows,
-    one_against_rest,
-    spread_of_targets,
-    targeted_rows,
-    unlabelled_rows,
-)
 from .kernel_data import KernelData
 from .prediction import (
     EpsilonParameters,
@@ -49,6 +40,15 @@ from .search import (
 )
 from .svm import SupportAttributes
 from .svm_cv import DEFAULT_WIDTHS, REGRESSION_PENALTIES
+from .training_rows import (
+    TrainingRows,
+    discriminant_rows,
+    labelled_rows,
+    one_against_rest,
+    spread_of_targets,
+    targeted_rows,
+    unlabelled_rows,
+)
 
 
 @storable

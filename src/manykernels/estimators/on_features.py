@@ -28,8 +28,9 @@ from ..utils.sklearn import num_samples, safe_indexing, warn_caller
 from ..utils.storable import storable
 from .base import FitTask
 from .feature_data import FeatureRows, Gathering
-from .inputs import TableSource, class_weighted
+from .inputs import TableSource
 from .kernel_data import Learnt, WeightLearning, joined_certificate, targets_rounding
+from .training_rows import class_weighted
 
 # Rows whose features are computed at once in predictions.
 _ROWS_AT_ONCE = 4096

@@ -22,10 +22,11 @@ from ..solvers import Newton
 from ..utils.folds import stratified_folds
 from ..utils.storable import storable
 from .base import KernelEstimator, estimator
-from .inputs import Source, TrainingRows, by_blocks
+from .inputs import Source, by_blocks
 from .kernel_data import KernelPredictor, TrainingKernels, WeightLearning
 from .search import Grid, checked_region_numbers, checked_sharpnesses
 from .svm_cv import PreparedKernels, outputs_of
+from .training_rows import TrainingRows
 
 
 @estimator()

@@ -17,7 +17,6 @@ from ..utils.storable import storable
 from .base import POSITIVE, FitTask, estimator, fits
 from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
 from .held_out import HeldOutValues, SplitOutputs
-from .inputs import TrainingRows, centred_values
 from .kernel_data import (
     Learnt,
     WeightParameters,
@@ -42,6 +41,7 @@ from .search import (
     outputs_of_splits,
     validation_curve,
 )
+from .training_rows import TrainingRows, centred_values
 
 
 @dataclass(frozen=True)

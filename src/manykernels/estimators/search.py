@@ -26,15 +26,9 @@ from ..utils.folds import about_groups, positions_among, splits_of_rows
 from ..utils.sklearn import warn_caller
 from .base import FitTask, estimator
 from .held_out import HeldOut, HeldOutDecisions, HeldOutLabels, HeldOutValues, SplitOutputs
-from .inputs import (
-    Source,
-    TrainingRows,
-    block_while_fitting,
-    indicator_matrix,
-    is_multilabel,
-    matched_by_label,
-)
+from .inputs import Source, block_while_fitting, matched_by_label
 from .kernel_data import TrainingKernels
+from .training_rows import TrainingRows, indicator_matrix, is_multilabel
 
 #: p by default: the fewest kernels, the plain sum, and two between. On ten data sets MKFDACV was
 #: as accurate as with the twelve of Yan et al. (2012) and ten λ, in 0.37 of the time.

@@ -22,10 +22,10 @@ from ..losses.smooth import (
     Multinomial,
     Poisson,
     SmoothFunction,
-    SmoothLoss,
     refuse_infinite_biases,
     refuse_wrong_gradient,
 )
+from ..losses.smooth_loss import SmoothLoss
 from ..solvers.path import GridPoint, walk_grid
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
@@ -39,13 +39,7 @@ from .held_out import (
     explained_deviance,
     predicted_means,
 )
-from .inputs import (
-    TrainingRows,
-    by_blocks,
-    centred_rows,
-    centred_values,
-    matched_by_label,
-)
+from .inputs import by_blocks, matched_by_label
 from .kernel_data import Learnt, WeightParameters
 from .learning import Point, Task, fit_model, share_workspace, target_groups
 from .prediction import KernelClassifier, KernelRegressor, LabelParameters
@@ -60,6 +54,7 @@ from .search import (
     outputs_of_splits,
     validation_curve,
 )
+from .training_rows import TrainingRows, centred_rows, centred_values
 
 # Relative gap of the inner problem as a part of `tol`, because it is part of the certified gap.
 _INNER_SHARE = 0.01

@@ -26,15 +26,7 @@ from ..utils.sklearn import StrOptions, safe_indexing
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .feature_data import ApproximationParameters, approximation_for, refuse_with_features
-from .inputs import (
-    Source,
-    TrainingRows,
-    class_weighted,
-    labelled_rows,
-    one_against_rest,
-    targeted_rows,
-    unlabelled_rows,
-)
+from .inputs import Source
 from .kernel_data import (
     KernelPredictor,
     Learnt,
@@ -62,6 +54,14 @@ from .prediction import (
     boundary_shift,
 )
 from .search import Search
+from .training_rows import (
+    TrainingRows,
+    class_weighted,
+    labelled_rows,
+    one_against_rest,
+    targeted_rows,
+    unlabelled_rows,
+)
 
 #: Relative gap of the inner machines as a part of `tol`: small enough that their gaps do not
 #: decide whether the gap of the kernel weights is closed.

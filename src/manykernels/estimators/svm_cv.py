@@ -32,7 +32,6 @@ from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, FitTask, estimator, fits
 from .held_out import CalibrationAttributes, HeldOutDecisions, SplitOutputs
-from .inputs import TrainingRows, spread_of_targets
 from .kernel_data import joined_certificate
 from .learning import Point, fit_model, target_groups
 from .prediction import KernelClassifier, KernelRegressor, LabelParameters
@@ -58,6 +57,7 @@ from .svm import (
     SVRTask,
     refuse_single_machine,
 )
+from .training_rows import TrainingRows, spread_of_targets
 
 
 class Machines(Protocol):

@@ -17,12 +17,11 @@ from sklearn.utils.validation import check_consistent_length
 from ..display import ImportanceDisplay
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
-from ..estimators.inputs import (
+from ..estimators.inputs import matched_by_label, read_training
+from ..estimators.training_rows import (
     check_targets,
     checked_groups,
     is_multilabel,
-    matched_by_label,
-    read_training,
     refuse_useless_groups,
     rows_that_count,
 )
