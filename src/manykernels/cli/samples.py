@@ -22,7 +22,7 @@ from ..estimators import (
 )
 from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels
 from ..kernels.auto import as_union
-from ..kernels.tables import Table, select_columns
+from ..kernels.tables import select_columns
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
 from ..survival import survival_target
@@ -120,7 +120,7 @@ class Samples:
     group of each sample; None if there are none.
     """
 
-    X: Table
+    X: Any
     labels: pd.Index
     y: Any
     task: str
@@ -188,7 +188,7 @@ def training_samples(request: Request) -> Samples:
     columns = {role: _column(files[role], name, role) for role, name in request.columns.items()}
     y: Any = _survival(columns, files, request) if request.time else columns["target"]
     groups = columns.get("groups")
-    X: Table
+    X: Any
     if all_matrices(contents):
         X, labels = _stack(request.views, contents, lacking=request.missing != "error")
         rows, cols, _ = X.shape
@@ -385,9 +385,7 @@ def _row(label: Any, files: list[Contents]) -> str:
     return repr(label)
 
 
-def _with_target(
-    X: Table, labels: pd.Index, y: Any, request: Request
-) -> tuple[Any, pd.Index, Any]:
+def _with_target(X: Any, labels: pd.Index, y: Any, request: Request) -> tuple[Any, pd.Index, Any]:
     """Select the samples that have a target, and print a note about the others."""
     known = labels.isin(y.index)
     if not known.any():
@@ -465,7 +463,7 @@ def _note_names(frame: pd.DataFrame, view: str) -> None:
         )
 
 
-def labelled(table: Table, labels: pd.Index | None) -> Any:
+def labelled(table: Any, labels: pd.Index | None) -> Any:
     """Return sequences, or a table of single cells, with labels of their rows."""
     if labels is None or hasattr(table, "iloc"):
         return table if labels is None else table.set_axis(labels, axis=0)

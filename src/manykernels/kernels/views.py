@@ -85,7 +85,7 @@ def _listed(columns: Columns) -> Any:
     return [columns] if isinstance(columns, str | int) else columns
 
 
-def _levels(frame: Table) -> dict[str, Labelled]:
+def _levels(frame: Any) -> dict[str, Labelled]:
     """Return the views of a pandas frame with two-level columns."""
     levels = getattr(frame.columns, "nlevels", 1)
     if levels != 2:
@@ -431,7 +431,7 @@ class _Places:
         return views[np.atleast_1d(np.arange(len(views))[rows])]
 
 
-def columns_like(table: Table, model: Table, then: str = "training") -> Table:
+def columns_like(table: Any, model: Any, then: str = "training") -> Table:
     """Return `table` with its columns in the order of `model`, the table of training or `then`."""
     dimensions, expected_dimensions = len(table.shape), len(model.shape)
     if dimensions != expected_dimensions:

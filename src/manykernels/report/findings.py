@@ -92,7 +92,7 @@ class Samples:
         its training rows. None if equal rows are the groups.
     """
 
-    data: Table
+    data: Any
     y: np.ndarray | None
     weights: np.ndarray
     weighted: bool
