@@ -138,7 +138,7 @@ class KimTask(FisherTask):
         self,
         estimator: KernelEstimator,
         X: Table,
-        y: ArrayLike,
+        y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
     ) -> TrainingRows:

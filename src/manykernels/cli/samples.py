@@ -528,7 +528,7 @@ def _stack(
 # -- Estimators and kernels -----------------------------------------------------------------------
 
 
-_ESTIMATORS = {
+_ESTIMATORS: dict[tuple[str, str], type] = {
     ("classification", "fisher"): MKFDACV,
     ("classification", "svm"): MKSVCCV,
     ("classification", "logistic"): MKLogisticCV,

@@ -127,7 +127,7 @@ def of_classes(methods: Mapping[str, BaseEstimator]) -> bool:
     return next(iter(kinds.values()))
 
 
-def of_survival(methods: Mapping[str, BaseEstimator], y: Any) -> bool:
+def of_survival(methods: Mapping[str, BaseEstimator], y: ArrayLike) -> bool:
     """Return whether a method, or a step of it, is a survival model, or y has named fields."""
     if getattr(getattr(y, "dtype", None), "names", None):
         return True

@@ -6,10 +6,12 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..discriminant import checked_priors, fisher_targets, indicator_rule
 from ..gating.descent import ClassJudge, ValueJudge
 from ..gating.objective import SquareMachine
+from ..kernels.tables import Table
 from ..kernels.transforms import Center
 from ..losses.base import ProblemSpec
 from ..losses.square import SquareLoss
@@ -120,7 +122,7 @@ class ConvexLocalizedSVC(RegionParameters, KernelClassifier):
     C: float = 1.0
     loss: str = "hinge"
     multi_class: str = "shared"
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
     solver: ClassVar[str] = DEFAULT_SOLVER
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -131,7 +133,13 @@ class ConvexLocalizedSVC(RegionParameters, KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Find regions, learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
@@ -192,7 +200,13 @@ class ConvexLocalizedSVR(RegionParameters, KernelRegressor):
     solver: ClassVar[str] = DEFAULT_SOLVER
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Find regions, learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
         rows = targeted_rows(self, X, y, sample_weight, groups=groups)
@@ -264,7 +278,7 @@ class ConvexLocalizedFDA(KernelDiscriminant):
     """
 
     reg: float = 0.1
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
     tol: float = 1e-6
     solver: ClassVar[str] = DEFAULT_SOLVER
 
@@ -278,7 +292,13 @@ class ConvexLocalizedFDA(KernelDiscriminant):
     region_weights = RegionParameters.region_weights
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Find regions, learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
@@ -385,9 +405,9 @@ class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
     ((1, 2), (1, 2))
     """
 
-    ps: Any = None
-    Cs: Any = None
-    class_weight: Any = None
+    ps: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    class_weight: dict[Any, float] | str | None = None
     one_standard_error: ClassVar[bool] = False
     # The losses of ConvexLocalizedSVC by default.
     loss: ClassVar[str] = "hinge"
@@ -403,7 +423,13 @@ class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose regions, p and C, then learn from all samples."""
         regions, region_axes = region_grid(self)
         grid = Grid(
@@ -488,9 +514,9 @@ class ConvexLocalizedSVRCV(RegionParameters, KernelRegressor):
     (2, True)
     """
 
-    ps: Any = None
-    Cs: Any = None
-    epsilons: Any = None
+    ps: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    epsilons: ArrayLike | None = None
     one_standard_error: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -502,7 +528,13 @@ class ConvexLocalizedSVRCV(RegionParameters, KernelRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose regions, p, C and ε, then learn from all samples."""
         regions, region_axes = region_grid(self)
         rows = targeted_rows(self, X, y, sample_weight, groups=groups)

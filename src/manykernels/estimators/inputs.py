@@ -10,6 +10,7 @@ from operator import add
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import validate_data
@@ -35,6 +36,7 @@ from ..kernels.on_demand import OnDemandKernels, StreamedKernels
 from ..kernels.stack import check_stack, read_matrices
 from ..kernels.tables import (
     SharedTable,
+    Table,
     check_numbers,
     column_of_strings,
     copied,
@@ -54,19 +56,19 @@ from ..utils.sklearn import (
 from ..utils.storable import storable
 
 
-def may_lack_views(estimator: Any) -> bool:
+def may_lack_views(estimator: BaseEstimator) -> bool:
     """Whether samples may lack views, by the parameter ``missing`` of an estimator."""
     return getattr(estimator, "missing", "error") != "error"
 
 
-def may_have_gaps(estimator: Any) -> bool:
+def may_have_gaps(estimator: BaseEstimator) -> bool:
     """Whether numbers may be missing: because samples may lack views, or kernels fill them in."""
     return may_lack_views(estimator) or (
         not estimator._is_precomputed and transforms(estimator.kernels)
     )
 
 
-def read_views(estimator: Any, X: Any, training: Views | None = None) -> Views:
+def read_views(estimator: BaseEstimator, X: Table, training: Views | None = None) -> Views:
     """Several tables, checked; those of new samples are brought into the order of `training`."""
     may_lack = may_lack_views(estimator)
     views = as_views(X, join="outer" if may_lack else "exact")
@@ -78,7 +80,7 @@ def read_views(estimator: Any, X: Any, training: Views | None = None) -> Views:
     return views
 
 
-def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+def read_table(estimator: BaseEstimator, X: Table, *, reset: bool) -> Any:
     """A table for kernels: numbers, a sparse matrix, a data frame or strings, checked.
 
     With `reset` its features are recorded on the estimator, else compared with those recorded.
@@ -114,7 +116,7 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     return table
 
 
-def is_list_of_tables(X: Any) -> bool:
+def is_list_of_tables(X: Table) -> bool:
     """Whether X is a list of arrays or frames of two dimensions, not a table itself."""
     if not isinstance(X, list | tuple) or not X:
         return False
@@ -190,7 +192,12 @@ FEATURES = ("n_features_in_", "feature_names_in_")
 
 
 def matched_by_label(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **more: Any
+    estimator: BaseEstimator,
+    X: Table,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    **more: Any,
 ) -> tuple[Any, ...]:
     """X, several tables of it as :class:`Views`, and what belongs to its rows in their order."""
     refuse_unread(X, matrices=estimator._is_precomputed)
@@ -219,7 +226,7 @@ def labels_of_rows(X: Any) -> Any:
 # -- training ------------------------------------------------------------------------------
 
 
-def read_training(estimator: Any, X: Any) -> TrainingTable | TrainingMatrices:
+def read_training(estimator: BaseEstimator, X: Table) -> TrainingTable | TrainingMatrices:
     """Training X of an estimator with a parameter ``kernels``, checked.
 
     scikit-learn records the features of X on the estimator that it validates X for. It is given a
@@ -258,7 +265,7 @@ def read_training(estimator: Any, X: Any) -> TrainingTable | TrainingMatrices:
     return TrainingMatrices(stack, features, samples, rounding, missing=estimator.missing)
 
 
-def copy_with_features(estimator: Any, features: dict[str, Any]) -> Any:
+def copy_with_features(estimator: BaseEstimator, features: dict[str, Any]) -> Any:
     """A copy of an estimator on which these features of X are recorded, and no others."""
     recorder = copy(estimator)
     for name in FEATURES:
@@ -271,7 +278,7 @@ def _recorded(recorder: BaseEstimator) -> dict[str, Any]:
     return {name: value for name, value in vars(recorder).items() if name in FEATURES}
 
 
-def groups_of(X: Any) -> np.ndarray:
+def groups_of(X: Table) -> np.ndarray:
     """Numbers of the groups of rows that are left out together, (n_rows,).
 
     X is a table, :class:`Views` or a :class:`KernelStack`. Rows that are equal are one group if
@@ -419,7 +426,7 @@ class TableSource:
         """Fitted attributes for users."""
         return {"X_fit_": self.table, "union_": self.union}
 
-    def read(self, estimator: BaseEstimator, X: Any) -> Any:
+    def read(self, estimator: BaseEstimator, X: Table) -> Any:
         """New samples, checked."""
         name = type(estimator).__name__
         if isinstance(self.table, Views):
@@ -475,7 +482,7 @@ class MatrixSource:
 
     attributes: ClassVar[dict[str, Any]] = {}
 
-    def read(self, estimator: BaseEstimator, X: Any) -> KernelStack:
+    def read(self, estimator: BaseEstimator, X: Table) -> KernelStack:
         stack, _ = read_stack(estimator, X, training=False)
         name = type(estimator).__name__
         if stack.shape[1] != self.width:
@@ -520,7 +527,7 @@ Source = TableSource | MatrixSource
 
 
 def block_while_fitting(
-    source: Source, estimator: Any, data: TrainingTable | TrainingMatrices, X: Any
+    source: Source, estimator: BaseEstimator, data: TrainingTable | TrainingMatrices, X: Table
 ) -> Any:
     """All kernels between new X, checked, and training samples that were read as `data`.
 
@@ -540,7 +547,7 @@ def by_blocks(method: Method) -> Method:
     """
 
     @wraps(method)
-    def answer(estimator: Any, X: Any) -> Any:
+    def answer(estimator: BaseEstimator, X: Table) -> Any:
         refuse_unread(X, matrices=estimator._is_precomputed)
         if comes_in_blocks(X):
             gaps, lack = may_have_gaps(estimator), may_lack_views(estimator)
@@ -554,13 +561,13 @@ def by_blocks(method: Method) -> Method:
     return answer  # type: ignore[return-value]
 
 
-def _as_passed(estimator: Any, X: Any) -> Any:
+def _as_passed(estimator: BaseEstimator, X: Any) -> Any:
     """X of a block as users pass it: kernel matrices by name are no views."""
     matrices = estimator._is_precomputed and isinstance(X, Views)
     return dict(X.items()) if matrices else X
 
 
-def parts_of(estimator: Any, X: Any) -> Iterator[Any]:
+def parts_of(estimator: BaseEstimator, X: Table) -> Iterator[Any]:
     """New X, by blocks if it is a collection of dask."""
     refuse_unread(X, matrices=estimator._is_precomputed)
     if not comes_in_blocks(X):
@@ -571,7 +578,13 @@ def parts_of(estimator: Any, X: Any) -> Iterator[Any]:
         yield _as_passed(estimator, block.X)
 
 
-def scored(score: Callable[..., float], estimator: Any, X: Any, y: Any, weight: Any) -> float:
+def scored(
+    score: Callable[..., float],
+    estimator: BaseEstimator,
+    X: Table,
+    y: ArrayLike,
+    weight: ArrayLike | None,
+) -> float:
     """Accuracy or R² of predictions; y and weights are matched with the rows of X, as in ``fit``.
 
     `score` is that of scikit-learn, for rows in memory. Others are predicted where they are.

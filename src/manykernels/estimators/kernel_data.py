@@ -16,6 +16,7 @@ from ..domains import Domain, Simplex, lp_domain, product_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
+from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain
 from ..losses.base import Certificate, Loss, ProblemSpec
 from ..losses.features import FeatureEvaluation
@@ -37,7 +38,7 @@ from ..utils.files import GIB
 from ..utils.numerics import EPS, ROUNDING, available_memory
 from ..utils.sklearn import Interval, num_samples, warn_caller
 from ..utils.storable import storable
-from .base import FitTask, estimator
+from .base import FitTask, KernelEstimator, estimator
 from .inputs import Source, TrainingTable
 from .training_rows import TrainingRows
 
@@ -183,7 +184,7 @@ class KernelPredictor:
         return cls(source, transform, inputs, weights[..., used], coefficients)
 
     def outputs(
-        self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
+        self, estimator: KernelEstimator, X: Table, coefficients: np.ndarray | None = None
     ) -> np.ndarray:
         """``Σ_j β_j K_j(X, training samples) @ coefficients``, (n_rows, n_outputs).
 
@@ -296,13 +297,17 @@ class WeightLearning:
     max_iter: int
 
     @classmethod
-    def of(cls, estimator: Any) -> WeightLearning:
+    def of(cls, estimator: KernelEstimator) -> WeightLearning:
         """From the parameters p, solver, tol and max_iter."""
         return cls.at(estimator, estimator.p, estimator.solver, estimator.max_iter)
 
     @classmethod
     def at(
-        cls, estimator: Any, p: float, solver: Any = DEFAULT_SOLVER, max_iter: int | None = None
+        cls,
+        estimator: KernelEstimator,
+        p: float,
+        solver: Any = DEFAULT_SOLVER,
+        max_iter: int | None = None,
     ) -> WeightLearning:
         """With the norm p, to the accuracy `tol` of an estimator."""
         chosen = as_solver(solver)

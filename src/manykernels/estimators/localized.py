@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..discriminant import Decision, fisher_targets, indicator_rule
 from ..gating.descent import ClassJudge, GateLearning, Judge, ValueJudge
 from ..gating.gates import Gate
 from ..gating.objective import BoxMachine, Machine, MulticlassMachine, SquareMachine
 from ..kernels import KernelStack
+from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain
 from ..losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_problem
 from ..utils.sklearn import StrOptions
@@ -90,7 +92,7 @@ class LocalizedSVC(GateParameters, KernelClassifier):
 
     C: float = 1.0
     multi_class: str = "shared"
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "C": POSITIVE,
@@ -99,7 +101,13 @@ class LocalizedSVC(GateParameters, KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the gate and the machine."""
         learning = GateLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
@@ -156,7 +164,13 @@ class LocalizedSVR(GateParameters, KernelRegressor):
     """
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the gate and the machine."""
         learning = GateLearning.of(self)
         rows = targeted_rows(self, X, y, sample_weight, groups=groups)
@@ -197,7 +211,9 @@ class LocalizedOneClassSVM(GateParameters, NoveltyDetector):
     gating: str | Gate = "softmax"
 
     @fits
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Table, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn the gate and the machine."""
         learning = GateLearning.of(self)
         rows = unlabelled_rows(self, X, sample_weight)
@@ -253,7 +269,7 @@ class LocalizedFDA(GateParameters, KernelClassifier):
     """
 
     reg: float = 0.1
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "reg": POSITIVE,
@@ -263,7 +279,13 @@ class LocalizedFDA(GateParameters, KernelClassifier):
     _probabilities = "scores"
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the gate and the discriminant."""
         learning = GateLearning.of(self)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
@@ -351,9 +373,9 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
     (True, True)
     """
 
-    ps: Any = None
-    Cs: Any = None
-    class_weight: Any = None
+    ps: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    class_weight: dict[Any, float] | str | None = None
     one_standard_error: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -366,7 +388,13 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p, C and the penalty on the gate, then learn from all samples."""
         learning = GateLearning.of_path(self)
         grid = Grid(
@@ -439,9 +467,9 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
     (True, True)
     """
 
-    ps: Any = None
-    Cs: Any = None
-    epsilons: Any = None
+    ps: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    epsilons: ArrayLike | None = None
     one_standard_error: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -453,7 +481,13 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p, C, ε and the penalty on the gate, then learn from all samples."""
         learning = GateLearning.of_path(self)
         rows = targeted_rows(self, X, y, sample_weight, groups=groups)

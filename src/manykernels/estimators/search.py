@@ -18,13 +18,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from ..discriminant import N_FOLDS, Samples
-from ..kernels.tables import check_numbers
+from ..kernels.tables import Table, check_numbers
 from ..metrics import SCORERS
 from ..solvers.path import GridRecord, solved_in_all
 from ..survival import survival_array
 from ..utils.folds import about_groups, positions_among, splits_of_rows
 from ..utils.sklearn import warn_caller
-from .base import FitTask, estimator
+from .base import FitTask, KernelEstimator, estimator
 from .held_out import HeldOut, HeldOutDecisions, HeldOutLabels, HeldOutValues, SplitOutputs
 from .inputs import Source, block_while_fitting, matched_by_label
 from .kernel_data import TrainingKernels
@@ -267,12 +267,12 @@ class Splits:
     `estimator` has the parameter ``cv``; `source` gives the kernels of a validation set.
     """
 
-    estimator: Any
+    estimator: KernelEstimator
     rows: TrainingRows
     source: Source
     samples: Samples
 
-    def of(self, y: Any) -> list[Split]:
+    def of(self, y: ArrayLike | None) -> list[Split]:
         """Return all splits; `y` has the targets of all rows of X.
 
         The test part of ``cv="closed-form"`` is a list of folds of the training part.
@@ -363,7 +363,7 @@ class Splits:
             )
         return Samples(block, targets, self.samples.classes)
 
-    def _validation_targets(self, y: Any) -> np.ndarray:
+    def _validation_targets(self, y: ArrayLike) -> np.ndarray:
         """Return the targets of a validation set, coded as those of training."""
         classes, trained = self.samples.classes, self.samples.targets
         if trained.dtype.names:
@@ -535,7 +535,7 @@ class Choice:
     @classmethod
     def of(
         cls,
-        estimator: Any,
+        estimator: KernelEstimator,
         grid: Grid,
         held_out: HeldOut,
         scorer: Callable[..., float],
@@ -568,7 +568,7 @@ class Choice:
         return cls(chosen, positions, params, attributes)
 
 
-def refuse_single_split(estimator: Any, n_splits: int) -> None:
+def refuse_single_split(estimator: KernelEstimator, n_splits: int) -> None:
     """Raise if a standard error is asked for, but there is only one split."""
     if estimator.one_standard_error and n_splits < 2:
         raise ValueError(
@@ -644,7 +644,7 @@ class Search:
     The `task` has a part for every split, and one for the fit to all samples.
     """
 
-    estimator: Any
+    estimator: KernelEstimator
     samples: Samples
     splits: list[Split]
     task: FitTask
@@ -652,9 +652,9 @@ class Search:
     @classmethod
     def of(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
         rows: TrainingRows,
         kernels: TrainingKernels,
         samples: Samples | None = None,
@@ -701,7 +701,7 @@ class Search:
         return choice, attributes
 
 
-def scorer_for(estimator: Any) -> Callable[..., float]:
+def scorer_for(estimator: KernelEstimator) -> Callable[..., float]:
     """Return the scorer of the parameter `scoring`, by a name of scikit-learn's or of ours."""
     scoring = estimator.scoring
     if isinstance(scoring, str):
@@ -711,7 +711,7 @@ def scorer_for(estimator: Any) -> Callable[..., float]:
 
 
 def chosen_by(
-    estimator: Any,
+    estimator: KernelEstimator,
     grid: Grid,
     held_out: HeldOut,
     tested: Sequence[np.ndarray | None],

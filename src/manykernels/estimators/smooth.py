@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..discriminant import Samples
 from ..domains import Domain
+from ..kernels.tables import Table
 from ..losses.base import Loss, ProblemSpec
 from ..losses.smooth import (
     Logistic,
@@ -29,7 +31,7 @@ from ..losses.smooth_loss import SmoothLoss
 from ..solvers.path import GridPoint, walk_grid
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
-from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
+from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
 from .held_out import (
     HeldOut,
     HeldOutLogits,
@@ -163,11 +165,16 @@ class SmoothTask(Task):
 class LogisticTask(SmoothTask):
     """Logistic regression: one output for two classes, else one for each."""
 
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
     multi_label: str = "separate"
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         return centred_rows(estimator, X, y, sample_weight, self.class_weight, groups=groups)
 
@@ -258,7 +265,7 @@ class MKLogistic(KernelClassifier):
     """
 
     reg: float = 1.0
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "reg": POSITIVE,
@@ -268,7 +275,7 @@ class MKLogistic(KernelClassifier):
     _probabilities = "scores"
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel weights and the regression.
 
         Parameters
@@ -327,9 +334,9 @@ class MKLogisticCV(KernelClassifier):
     True
     """
 
-    ps: Any = None
-    regs: Any = None
-    class_weight: Any = None
+    ps: ArrayLike | None = None
+    regs: ArrayLike | None = None
+    class_weight: dict[Any, float] | str | None = None
     scoring: Any = "neg_log_loss"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -342,7 +349,13 @@ class MKLogisticCV(KernelClassifier):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p and λ, then learn from all samples.
 
         Parameters
@@ -363,7 +376,7 @@ class MKLogisticCV(KernelClassifier):
 SmoothLossMaker = Callable[..., SmoothFunction]
 
 
-def _counts(y: np.ndarray, sample_weight: Any = None) -> Poisson:
+def _counts(y: np.ndarray, sample_weight: ArrayLike | None = None) -> Poisson:
     """Return the Poisson loss of counts; fractions are refused."""
     fractional = y != np.floor(y)
     if fractional.any():
@@ -395,7 +408,12 @@ class GLMTask(SmoothTask):
     loss: Any = "poisson"
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         rows = centred_values(estimator, X, y, sample_weight, groups=groups)
         if self.loss in _OF_COUNTS:
@@ -469,7 +487,7 @@ class GeneralizedRegressor(KernelRegressor):
         return tags
 
     @by_blocks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """Predicted mean of each row."""
         return predicted_means(super().predict(X), self.link_)
 
@@ -477,7 +495,7 @@ class GeneralizedRegressor(KernelRegressor):
         """Return a model with these predictions, for scorers."""
         return KnownMeans(predictions, self.link_, loss_maker(self.loss))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: ArrayLike, sample_weight: Any = None) -> float:
         """D² on new samples: the share of the loss of the best constant that is explained."""
         X, y, sample_weight = matched_by_label(self, X, y, sample_weight)[:3]
         targets, outputs = np.asarray(y, np.float64), np.asarray(super().predict(X))
@@ -519,7 +537,7 @@ class MKGLM(GeneralizedRegressor):
     _parameter_constraints: ClassVar[dict[str, Any]] = {"reg": POSITIVE}
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel weights and the regression."""
         task = GLMTask(float(self.reg), self.normalize, self.tol, self.loss)
         return fit_model(self, task, X, y, sample_weight)
@@ -562,8 +580,8 @@ class MKGLMCV(GeneralizedRegressor):
     True
     """
 
-    ps: Any = None
-    regs: Any = None
+    ps: ArrayLike | None = None
+    regs: ArrayLike | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
@@ -573,7 +591,13 @@ class MKGLMCV(GeneralizedRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p and λ, then learn from all samples."""
         task = GLMTask(None, self.normalize, self.tol, self.loss)
         grid = Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs, GLM_REGS)})

@@ -9,12 +9,21 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length
 
-from ..kernels.tables import check_numbers, is_frame, is_missing, refuse_kinds, refuse_masked
+from ..kernels.tables import (
+    Table,
+    check_numbers,
+    is_frame,
+    is_missing,
+    refuse_kinds,
+    refuse_masked,
+)
 from ..utils.folds import about_groups, group_numbers
 from ..utils.numerics import EPS
 from ..utils.sklearn import check_sample_weight, check_y, num_samples, warn_caller
@@ -83,7 +92,9 @@ class TrainingRows:
             return self.data.groups
         return group_numbers(self.given_groups[self.numbers])
 
-    def in_groups(self, groups: Any, n_rows: int, estimator: Any = None) -> TrainingRows:
+    def in_groups(
+        self, groups: ArrayLike | None, n_rows: int, estimator: BaseEstimator | None = None
+    ) -> TrainingRows:
         """Return the rows with the groups of all `n_rows` rows of X, if some were passed.
 
         If the estimator is `verbose`, what is kept together is printed.
@@ -123,7 +134,7 @@ class TrainingRows:
         return np.ones(len(self)) if self.weights is None else self.weights
 
 
-def checked_groups(groups: Any, n_rows: int) -> np.ndarray:
+def checked_groups(groups: ArrayLike | None, n_rows: int) -> np.ndarray:
     """Return the label of the group of each row, (n_rows,); missing ones are refused."""
     if groups is None or isinstance(groups, str | bytes | Mapping):
         raise ValueError(
@@ -188,7 +199,9 @@ def refuse_useless_groups(groups: np.ndarray, labels: Any = None, classes: Any =
     )
 
 
-def unlabelled_rows(estimator: Any, X: Any, sample_weight: Any) -> TrainingRows:
+def unlabelled_rows(
+    estimator: BaseEstimator, X: Table, sample_weight: ArrayLike | None
+) -> TrainingRows:
     """Rows of an estimator without y."""
     every = read_training(estimator, X)
     data, numbers, counts = _weighted(estimator, every, sample_weight, _HEAVIEST)
@@ -196,12 +209,12 @@ def unlabelled_rows(estimator: Any, X: Any, sample_weight: Any) -> TrainingRows:
 
 
 def targeted_rows(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    estimator: BaseEstimator,
+    X: Table,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
     *,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     several: bool = False,
     heaviest: float = _HEAVIEST,
 ) -> TrainingRows:
@@ -224,7 +237,12 @@ def spread_of_targets(rows: TrainingRows) -> float:
 
 
 def rows_of_any_targets(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, centred: bool = False
+    estimator: BaseEstimator,
+    X: Table,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    *,
+    centred: bool = False,
 ) -> TrainingRows:
     """Rows whose targets are read elsewhere; `centred` says whether kernels are centred."""
     data = _read_with_targets(estimator, X, y)
@@ -235,12 +253,12 @@ def rows_of_any_targets(
 
 
 def centred_values(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    estimator: BaseEstimator,
+    X: Table,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
     *,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     several: bool = False,
 ) -> TrainingRows:
     """Rows with one or, if allowed, `several` numbers to be predicted, on centred kernels."""
@@ -249,13 +267,13 @@ def centred_values(
 
 
 def labelled_rows(
-    estimator: Any,
-    X: Any,
+    estimator: BaseEstimator,
+    X: Table,
     y: Any,
-    sample_weight: Any,
-    class_weight: Any,
+    sample_weight: ArrayLike | None,
+    class_weight: dict[Any, float] | str | None,
     *,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     heaviest: float = _HEAVIEST,
 ) -> TrainingRows:
     """Rows with class labels, or with several labels each if the estimator takes them."""
@@ -278,7 +296,7 @@ def labelled_rows(
     return rows.in_groups(groups, n_rows, estimator)
 
 
-def is_multilabel(y: Any) -> bool:
+def is_multilabel(y: ArrayLike | None) -> bool:
     """Whether `y` is an indicator matrix, one column of 0 and 1 per label."""
     values = _dense(y)
     if values.ndim != 2 or values.shape[1] < 2:
@@ -292,7 +310,7 @@ def is_multilabel(y: Any) -> bool:
     return bool(type_of_target(values) == "multilabel-indicator")
 
 
-def indicator_matrix(y: Any) -> np.ndarray:
+def indicator_matrix(y: ArrayLike | None) -> np.ndarray:
     """Return several labels of each row as an array of 0 and 1, (n_rows, n_labels)."""
     refuse_masked(y, "y")
     values = _dense(y)
@@ -325,12 +343,12 @@ def about_label(k: int) -> Iterator[None]:
 
 
 def _rows_of_labels(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    class_weight: Any,
-    groups: Any,
+    estimator: BaseEstimator,
+    X: Table,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    class_weight: dict[Any, float] | str | None,
+    groups: ArrayLike | None,
     heaviest: float,
 ) -> TrainingRows:
     """Rows with several labels each."""
@@ -354,13 +372,13 @@ def _rows_of_labels(
 
 
 def centred_rows(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    class_weight: Any = None,
+    estimator: BaseEstimator,
+    X: Table,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    class_weight: dict[Any, float] | str | None = None,
     *,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
 ) -> TrainingRows:
     """Rows with class labels, on kernels that are centred."""
     options: dict[str, Any] = {"groups": groups, "heaviest": _HEAVIEST_IF_CENTRED}
@@ -368,7 +386,10 @@ def centred_rows(
 
 
 def class_weighted(
-    class_weight: Any, labels: np.ndarray, classes: np.ndarray, counts: np.ndarray | None
+    class_weight: dict[Any, float] | str | None,
+    labels: np.ndarray,
+    classes: np.ndarray,
+    counts: np.ndarray | None,
 ) -> np.ndarray | None:
     """`counts` times the weights of the classes that ``classes[labels]`` are.
 
@@ -397,13 +418,13 @@ def one_against_rest(labels: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def discriminant_rows(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    class_weight: Any,
+    estimator: BaseEstimator,
+    X: Table,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    class_weight: dict[Any, float] | str | None,
     *,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
 ) -> TrainingRows:
     """Rows with class labels for Fisher's discriminant, which needs variance within classes."""
     rows = centred_rows(estimator, X, y, sample_weight, class_weight, groups=groups)
@@ -416,7 +437,9 @@ def discriminant_rows(
     return rows
 
 
-def _read_with_targets(estimator: Any, X: Any, y: Any) -> TrainingTable | TrainingMatrices:
+def _read_with_targets(
+    estimator: BaseEstimator, X: Table, y: ArrayLike | None
+) -> TrainingTable | TrainingMatrices:
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
@@ -427,7 +450,7 @@ def _read_with_targets(estimator: Any, X: Any, y: Any) -> TrainingTable | Traini
 
 
 def _weighted(
-    estimator: Any, data: Any, sample_weight: Any, heaviest: float
+    estimator: BaseEstimator, data: Any, sample_weight: ArrayLike | None, heaviest: float
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Data of the rows that count, their numbers and their weights."""
     n_rows = int(num_samples(data.X))
@@ -462,7 +485,7 @@ def rows_that_count(name: str, weights: np.ndarray, heaviest: float = _HEAVIEST)
     return np.flatnonzero(weights >= EPS * median)
 
 
-def check_targets(y: Any) -> None:
+def check_targets(y: ArrayLike) -> None:
     """Refuse missing targets, complex and sparse ones; dates are allowed, they can be classes."""
     refuse_masked(y, "y")
     if sparse.issparse(y):

@@ -25,6 +25,7 @@ from ..estimators.training_rows import (
     refuse_useless_groups,
     rows_that_count,
 )
+from ..kernels.tables import Table
 from ..survival import survival_array
 from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, warn_caller
@@ -400,7 +401,7 @@ def _described(study: Study) -> str:
 
 def view_importance(
     estimator: KernelEstimator,
-    X: Any,
+    X: Table,
     y: ArrayLike,
     *,
     groups: ArrayLike | None = None,
@@ -606,7 +607,7 @@ def _check_numbers(n_resamples: object, confidence: object) -> None:
         raise ValueError(f"confidence must be between 0 and 1, such as 0.95; got {confidence!r}.")
 
 
-def _checked_targets(estimator: KernelEstimator, X: Any, y: ArrayLike) -> np.ndarray:
+def _checked_targets(estimator: KernelEstimator, X: Table, y: ArrayLike) -> np.ndarray:
     """Validate y: a target, or several numbers, per row of X."""
     if y is None:
         raise ValueError("view_importance requires y: it measures importance for predicting y.")
@@ -632,7 +633,7 @@ def _coded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _counted_rows(
-    estimator: KernelEstimator, X: Any, sample_weight: ArrayLike | None
+    estimator: KernelEstimator, X: Table, sample_weight: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the indices of rows with nonzero weight, and these weights."""
     if sample_weight is None:

@@ -21,7 +21,7 @@ from .base import SquaredDistances, check_filled, evaluate_into
 from .matching import row_names
 from .stack import KernelStack, check_dtype, check_stack
 from .standard import RBF
-from .tables import Columns, SharedTable, naming
+from .tables import Columns, SharedTable, Table, naming
 from .transforms import GAMMA_RULES, gamma_options
 from .views import one_or_views
 
@@ -78,7 +78,7 @@ class KernelUnion(BaseComposition):
 
     def __call__(
         self,
-        X: Any,
+        X: Table,
         Y: Any = None,
         *,
         dtype: DTypeLike = np.float64,
