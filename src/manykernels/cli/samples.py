@@ -11,15 +11,7 @@ import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 
-from ..estimators import (
-    MKFDACV,
-    MKGLMCV,
-    MKSVCCV,
-    MKSVRCV,
-    MKCoxCV,
-    MKLogisticCV,
-    MKRidgeCV,
-)
+from ..estimators import MKFDACV, MKGLMCV, MKSVCCV, MKSVRCV, MKCoxCV, MKLogisticCV, MKRidgeCV
 from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels
 from ..kernels.auto import as_union
 from ..kernels.tables import select_columns

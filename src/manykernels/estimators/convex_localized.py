@@ -25,12 +25,7 @@ from .held_out import CalibrationAttributes
 from .kernel_data import KernelData, TrainingKernels, WeightLearning, WeightParameters
 from .learning import learn
 from .localized import LOCALIZED_CS
-from .prediction import (
-    EpsilonParameters,
-    KernelClassifier,
-    KernelDiscriminant,
-    KernelRegressor,
-)
+from .prediction import EpsilonParameters, KernelClassifier, KernelDiscriminant, KernelRegressor
 from .regional import (
     KernelsByRegion,
     RegionAttributes,
@@ -60,12 +55,7 @@ from .svm import (
     SupportAttributes,
     machine_groups,
 )
-from .svm_cv import (
-    DEFAULT_WIDTHS,
-    REGRESSION_PENALTIES,
-    ValueMachines,
-    held_out_outputs,
-)
+from .svm_cv import DEFAULT_WIDTHS, REGRESSION_PENALTIES, ValueMachines, held_out_outputs
 from .training_rows import discriminant_rows, labelled_rows, spread_of_targets, targeted_rows
 
 

@@ -35,12 +35,7 @@ from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
 from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
 from .held_out import HeldOutProbabilities, SplitOutputs, better_rule
-from .kernel_data import (
-    KernelData,
-    Learnt,
-    TrainingKernels,
-    WeightParameters,
-)
+from .kernel_data import KernelData, Learnt, TrainingKernels, WeightParameters
 from .learning import (
     Point,
     Task,

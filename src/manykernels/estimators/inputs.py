@@ -49,10 +49,7 @@ from ..kernels.views import are_views, as_views, matched_views, row_keys
 from ..scale.blocks import comes_in_blocks, map_blocks, refuse_unread, row_blocks
 from ..scale.rows import is_dask
 from ..utils.folds import equal_kernel_rows, groups_to_keep, numbered
-from ..utils.sklearn import (
-    num_samples,
-    safe_indexing,
-)
+from ..utils.sklearn import num_samples, safe_indexing
 from ..utils.storable import storable
 
 

@@ -19,18 +19,8 @@ from ..utils.storable import storable
 from .base import POSITIVE, FitTask, KernelEstimator, estimator, fits
 from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
 from .held_out import HeldOutValues, SplitOutputs
-from .kernel_data import (
-    Learnt,
-    WeightParameters,
-)
-from .learning import (
-    Point,
-    Task,
-    fit_model,
-    partial_fit_values,
-    share_workspace,
-    target_groups,
-)
+from .kernel_data import Learnt, WeightParameters
+from .learning import Point, Task, fit_model, partial_fit_values, share_workspace, target_groups
 from .prediction import TargetRegressor
 from .search import (
     ChoiceParameters,
