@@ -351,12 +351,6 @@ class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
         Norms to try; by default 1, 1.5 and inf.
     Cs : array-like of float, optional
         C to try; by default 0.01, 0.1, 1, 10 and 100, which suit normalised kernels.
-    cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
-        parts. Groups and repeated rows stay together, and a class of a single sample is in no test
-        part. A pair is a validation set.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class; "balanced" ones are those of each training part.
 
@@ -470,8 +464,6 @@ class ConvexLocalizedSVRCV(RegionParameters, KernelRegressor):
         C to try; by default 0.1, 1, 10 and 100 times the standard deviation of y.
     epsilons : array-like of float, optional
         ε to try; by default 0.01 and 0.1 times the standard deviation of y.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is R².
 
     Attributes
     ----------

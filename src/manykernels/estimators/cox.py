@@ -345,17 +345,13 @@ class MKCoxCV(SurvivalEstimator):
         Norms to try; by default 1, 4/3, 2 and ∞.
     regs : array-like of float, optional
         λ to try; by default eight from 1e-3 to 1e4.
-    cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        A number of folds, by default five: shuffled with a fixed seed, with events in equal
-        parts. Rows that repeat others stay together. A pair is a validation set.
     scoring : str, callable or None, default="partial_likelihood"
         A name in :data:`manykernels.metrics.SCORERS`, or as in
         :class:`~sklearn.model_selection.GridSearchCV`; None is Harrell's concordance index. The
         default is the share of the deviance of held-out samples that is explained, which is less
         noisy than a concordance index and chose better models on five of eight data sets (and
-        slightly worse ones on two). If there are
-        strata, these scorers compare samples within strata; functions of your own do not know
-        them.
+        slightly worse ones on two). If there are strata, these scorers compare samples within
+        strata; functions of your own do not know them.
 
     Attributes
     ----------

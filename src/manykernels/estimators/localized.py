@@ -347,8 +347,6 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
         parts. Groups and repeated rows stay together, and a class of a single sample is in no test
         part.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
 
@@ -440,8 +438,6 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
     cv : None, int, splitter or iterable of splits, default=None
         A number of folds, by default five, shuffled with a fixed seed; groups and repeated rows
         stay together.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is R².
 
     Attributes
     ----------

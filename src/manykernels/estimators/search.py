@@ -438,10 +438,12 @@ class ChoiceParameters:
     Parameters
     ----------
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        A number of folds, by default five, shuffled with a fixed seed; groups and repeated rows
-        stay together. A pair is a validation set.
+        A number of folds, by default five, shuffled with a fixed seed. Groups and repeated rows
+        stay together. Folds have classes, or events of survival times, in equal parts; a class of
+        a single sample is in no test part. A pair is a validation set.
     scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the score of the estimator.
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the method ``score`` of the
+        estimator: accuracy for classes, R² for numbers.
     one_standard_error : bool, default=False
         Take the simplest point whose mean score is within one standard error of the best, instead
         of the best one. Simplest is the fewest regions and the smallest sharpness; there, the

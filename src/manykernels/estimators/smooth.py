@@ -303,10 +303,6 @@ class MKLogisticCV(KernelClassifier):
         Norms to try; by default 1, 4/3, 2 and ∞.
     regs : array-like of float, optional
         λ to try; by default seven from 1e-3 to 1e3.
-    cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
-        parts. Rows that repeat others stay together, and a class of a single sample is in no test
-        part. A pair is a validation set.
     scoring : str, callable or None, default="neg_log_loss"
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None
