@@ -245,8 +245,8 @@ class SmoothFunction(ABC):
 
     A function of the user implements `value`, `gradient` and `hessian`; labels, sample weights
     and offsets are its attributes. F is best scaled such that the least φ of any outputs is zero,
-    as the tolerance of certificates is relative to F. Certificates take `value` and `gradient` at
-    their word: estimators compare them by differences, at the beginning and at the solution. A
+    as the tolerance of certificates is relative to F. Certificates rely on `value` and `gradient`:
+    estimators check the gradient by differences of values, at the beginning and at the solution. A
     wrong `hessian` costs iterations only.
 
     Attributes
@@ -383,7 +383,7 @@ def checked_column(values: ArrayLike, name: str, n_samples: int | None = None) -
 
 
 class Logistic(SmoothFunction):
-    """Logistic loss ``Σ_i w_i log(1 + exp(−y_i f_i))``; of several outputs, the sum of theirs.
+    """Logistic loss ``Σ_i w_i log(1 + exp(−y_i f_i))``; several outputs: the sum of their losses.
 
     Parameters
     ----------
@@ -609,8 +609,8 @@ _DIFFERENCE, _WRONG_SLOPE = 1e-5, 1e-3
 def refuse_wrong_gradient(function: SmoothFunction, outputs: Array) -> None:
     """Raise if ∇φ at some outputs is not the derivative of φ, by a difference along its signs.
 
-    Bounds of F are only as right as ∇φ. A wrong Hessian costs iterations, and proves nothing
-    wrong.
+    Bounds of F are valid only if ∇φ is right. A wrong Hessian costs iterations, and bounds stay
+    valid.
     """
     gradient = np.asarray(function.gradient(outputs), dtype=np.float64)
     if gradient.shape != outputs.shape:
@@ -703,6 +703,9 @@ def _bias_step(
 
 
 def pseudo_solve(matrix: Array, right: Array) -> Array:
-    """Return the least-squares solution: shifts of all classes together change nothing."""
+    """Return the least-squares solution of a system that may be singular.
+
+    A constant added to the biases of all classes has no effect.
+    """
     solution: Array = linalg.lstsq(matrix, right, cond=ACCUMULATED)[0]
     return solution

@@ -19,10 +19,10 @@ H may be singular, as it is for Cox; E is computed without its inverse
 
     F(b) ≥ D(α, b) = φ(f) + α·f − b·g(α)
 
-no formula for φ* is needed, and D is linear in b. Of the machine with coefficients α/λ and outputs
-``f̃ = Qα + 1bᵀ``, F(β) is at most ``P = φ(f̃) + ½ tr(αᵀQα)``. The slack ``P − D`` is the Bregman
-divergence ``φ(f̃) − φ(f) − ∇φ(f)·(f̃ − f)``, of second order in ``f̃ − f``. Biases are minimised to
-rounding error in both; what is left of 1ᵀα is part of the rounding error.
+no formula for φ* is needed, and D is linear in b. F(β) is at most ``P = φ(f̃) + ½ tr(αᵀQα)``, the
+objective of the machine with coefficients α/λ and outputs ``f̃ = Qα + 1bᵀ``. The slack ``P − D``
+is the Bregman divergence ``φ(f̃) − φ(f) − ∇φ(f)·(f̃ − f)``, of second order in ``f̃ − f``. Biases are
+minimised to rounding error in both; the remaining 1ᵀα is part of the rounding error.
 
 **Inner problem.** Newton's method in v with ``ρ = α − v``, from the last solution:
 
@@ -33,11 +33,11 @@ product Qv, which H Q would multiply, are then those of f̃ only.
 
 **Few digits.** Where the outputs almost reach the least φ, α is a difference of large numbers.
 Its errors δα cost ``½ δαᵀ(Q + QHQ)δα`` in P, but ``½ δαᵀ(H⁻¹ + Q)δα`` in D. The machine then has
-the coefficients v/λ of Newton's method, and D is still that of α. A slack that remains is counted
-as a rounding error.
+the coefficients v/λ of Newton's method, and D still belongs to α. The remaining slack counts as a
+rounding error.
 
-**Convex combinations.** φ* is convex, so a convex combination of known dual variables, of which
-the values of φ* are known, is feasible and has a known bound; the bounds proved by several planes
+**Convex combinations.** φ* is convex, so a convex combination of known dual variables, whose
+values of φ* are known, is feasible and has a known bound; the bounds proved by several planes
 (:mod:`manykernels.solvers.newton`) are of this kind.
 """
 
@@ -77,8 +77,8 @@ INNER_TOL = 1e-8
 # the module benchmarks/certificates; more than 30 steps are rare.
 _MOST_STEPS = 200
 _MOST_LAST_STEPS = 4
-# E of a Newton step is used for the next one, too, if the gap has fallen to this part. Measured on
-# 720 digits of ten classes: 0.1 to 0.6 take half of the time of a new E at every step.
+# E of a Newton step is used for the next step, too, if the gap has fallen to this fraction.
+# Measured on 720 digits of ten classes: 0.1 to 0.6 take half of the time of a new E at every step.
 _KEPT_IF = 0.3
 # Number of dual variables whose value of φ* is remembered, more than the planes that a solver
 # keeps.
@@ -176,7 +176,9 @@ class SmoothLoss(WorkspaceLoss):
         """Put Q = K_β/λ into the workspace."""
         self.kernels.combine(weights / self.reg, out=self.workspace.matrix)
         if not np.isfinite(self.workspace.diagonal).all():
-            raise ValueError("The combined kernel is not finite: weights or kernels are not.")
+            raise ValueError(
+                "The combined kernel is not finite: a weight or a kernel entry is NaN or infinite."
+            )
 
     def refill(self, weights: Array, dual: Array) -> Lease:
         """Recompute Q and the products at a point with known α."""
@@ -243,7 +245,7 @@ class SmoothLoss(WorkspaceLoss):
         return self._gains(dual, self.kernels.apply(dual))
 
     def dual_point(self, dual: Array) -> DualPoint:
-        """Return D of α, which is a known solution or the combination of such that is nearest."""
+        """Return D of the known solution α, or of the nearest convex combination of known ones."""
         known, constant = self._nearest_known(dual)
         return DualPoint(constant, 0.0, self.gains_at(known))
 
@@ -316,8 +318,7 @@ class SmoothLoss(WorkspaceLoss):
     def _last_steps(self, outputs: Array, kernel: Array, inverse: InverseSum | None) -> Array:
         """Take Newton steps in f until the slack is within `inner_tol`; see the module.
 
-        One more is taken if the last E of the steps in v is good enough for it, as it costs
-        little.
+        One more step is taken with the last E of the steps in v, as it costs little.
         """
         outputs, gradient = with_best_biases(self.function, outputs)
         slack, value, residual = self._slack(outputs, gradient, kernel)
@@ -331,7 +332,7 @@ class SmoothLoss(WorkspaceLoss):
             step = _step_in_outputs(kernel, inverse, residual, self.function.has_bias)
             trial, gradient = with_best_biases(self.function, outputs + step)
             reached, new_value, new_residual = self._slack(trial, gradient, kernel)
-            # E of other outputs may be too far off, a new one is only once.
+            # The E of other outputs may be too inaccurate; a failure of a new one is final.
             inverse = None
             if reached < slack:
                 outputs, slack, value, residual = trial, reached, new_value, new_residual
@@ -368,7 +369,7 @@ class _Machine:
 
 
 def _bias_columns(shape: tuple[int, int]) -> Array:
-    """Return 1 in each of the outputs, (m, c, c)."""
+    """Return a column of ones for each output, with zeros in the others, (m, c, c)."""
     return np.broadcast_to(np.eye(shape[1]), (*shape, shape[1])).copy()
 
 
@@ -398,7 +399,7 @@ class _InnerState:
         self.dual = -function.gradient(outputs)
         self.residual = self.dual - v
         self.images = matmul(kernel, self.residual)
-        # The gap ½ ρᵀQρ, and what better biases would gain.
+        # The gap ½ ρᵀQρ, and the gain by better biases.
         self.gap = 0.5 * float(np.vdot(self.residual, self.images))
         if function.has_bias:
             totals = self.dual.sum(axis=0)
@@ -482,7 +483,7 @@ class SmoothEvaluation(WorkspaceEvaluation):
 
     @cached_property
     def rounding(self) -> float:
-        """Rounding errors of φ, of what is left of 1ᵀα, and of Qv, at which φ has a slope."""
+        """Rounding errors of φ, of 1ᵀα (zero in exact arithmetic) and of Qv, by the slope of φ."""
         function, kernels = self._loss.function, self._loss.kernels
         slopes = function.gradient(self.outputs)
         shares = self.weights / self._loss.reg
