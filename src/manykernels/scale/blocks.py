@@ -381,7 +381,7 @@ class Job:
         return Block(X, y, weight, start, number)
 
 
-def _in_order(values: Targets, name: str, first: str, index: Any) -> Any:
+def _in_order(values: Any, name: str, first: str, index: Any) -> Any:
     """Return the rows of a chunk in the order of `index`, the labels of the table `first`.
 
     The same labels in another order are matched; other labels are refused. The labels 0, 1, 2, …

@@ -29,7 +29,7 @@ from ..kernels.views import are_views, as_views, columns_like, matched_views
 from ..utils.sklearn import num_samples, safe_indexing
 
 #: Targets or sample weights: array-like, a Dask collection, or the name of a column of one.
-Targets: TypeAlias = Any
+Targets: TypeAlias = ArrayLike | None
 
 
 def rows_of(table: Table, rows: slice | np.ndarray) -> Table:
