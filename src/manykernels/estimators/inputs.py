@@ -54,19 +54,19 @@ from ..utils.storable import storable
 
 
 def may_lack_views(estimator: BaseEstimator) -> bool:
-    """Whether samples may lack views, by the parameter ``missing`` of an estimator."""
+    """Return True if samples may lack views, by the parameter ``missing`` of an estimator."""
     return getattr(estimator, "missing", "error") != "error"
 
 
 def may_have_gaps(estimator: BaseEstimator) -> bool:
-    """Whether numbers may be missing: because samples may lack views, or kernels fill them in."""
+    """Return True if numbers may be missing: samples may lack views, or kernels impute."""
     return may_lack_views(estimator) or (
         not estimator._is_precomputed and transforms(estimator.kernels)
     )
 
 
 def read_views(estimator: BaseEstimator, X: Table, training: Views | None = None) -> Views:
-    """Several tables, checked; those of new samples are brought into the order of `training`."""
+    """Return several tables, checked; new samples get the views in the order of `training`."""
     may_lack = may_lack_views(estimator)
     views = as_views(X, join="outer" if may_lack else "exact")
     if training is not None:
@@ -78,9 +78,9 @@ def read_views(estimator: BaseEstimator, X: Table, training: Views | None = None
 
 
 def read_table(estimator: BaseEstimator, X: Table, *, reset: bool) -> Any:
-    """A table for kernels: numbers, a sparse matrix, a data frame or strings, checked.
+    """Return a table for kernels, checked: numbers, a sparse matrix, a data frame or strings.
 
-    With `reset` its features are recorded on the estimator, else compared with those recorded.
+    With `reset` its features are recorded on the estimator, else compared with the recorded ones.
     """
     if isinstance(X, KernelStack):
         raise ValueError('A KernelStack is passed with kernels="precomputed".')
@@ -114,14 +114,14 @@ def read_table(estimator: BaseEstimator, X: Table, *, reset: bool) -> Any:
 
 
 def is_list_of_tables(X: Table) -> bool:
-    """Whether X is a list of arrays or frames of two dimensions, not a table itself."""
+    """Return True if X is a list of two-dimensional arrays or frames, not a table itself."""
     if not isinstance(X, list | tuple) or not X:
         return False
-    return all(len(getattr(one, "shape", ())) == 2 for one in X)
+    return all(len(getattr(table, "shape", ())) == 2 for table in X)
 
 
 def unchecked_stack(matrices: Any, *, gram: bool) -> KernelStack:
-    """A dict or list of kernel matrices as a stack, which :func:`check_stack` has not seen."""
+    """Return a dict or list of kernel matrices as a stack, before :func:`check_stack`."""
     data, names, rows, cols = read_matrices(matrices)
     if gram and data.shape[1] != data.shape[2]:
         _refuse_not_square(data)
@@ -136,7 +136,7 @@ def _refuse_not_square(matrices: np.ndarray) -> None:
 
 
 def read_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[KernelStack, float]:
-    """Kernel matrices as a stack, not yet checked, and the rounding error of their entries.
+    """Return kernel matrices as a stack, unchecked, and the rounding error of their entries.
 
     A 3-D array is (rows, cols, n_kernels), a dict or list has a matrix for each kernel. Integers
     may have been rounded from other numbers: their rounding error is 1. Rows and columns of a data
@@ -146,7 +146,7 @@ def read_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[Ker
         return X, 0.0
     if isinstance(X, Mapping) or is_list_of_tables(X):
         given = X.values() if isinstance(X, Mapping) else X
-        integers = [np.asarray(one).dtype.kind in "biu" for one in given]
+        integers = [np.asarray(matrix).dtype.kind in "biu" for matrix in given]
         return unchecked_stack(X, gram=training), float(any(integers))
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if array.ndim == 3:
@@ -175,11 +175,11 @@ def read_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[Ker
     return stack.with_samples(row_names(X), column_names(X)), rounding
 
 
-# -- What a user may pass as X: a table of rows, several tables, or ready-made kernel matrices ----
+# -- X of users: a table of rows, several tables, or precomputed kernel matrices ------------------
 #
-# Training X is read once (:func:`read_training`) and gives the training kernels. What remains of
-# it after the fit is a *source*: it reads new X, and gives blocks of kernels between new samples
-# and the training samples.
+# Training X is read once (:func:`read_training`) and gives the training kernels. After the fit a
+# *source* remains: it reads new X, and gives blocks of kernels between new samples and the
+# training samples.
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -196,7 +196,7 @@ def matched_by_label(
     groups: ArrayLike | None = None,
     **more: Any,
 ) -> tuple[Any, ...]:
-    """X, several tables of it as :class:`Views`, and what belongs to its rows in their order."""
+    """Return X (several tables as :class:`Views`), and y, weights and groups in its order."""
     refuse_unread(X, matrices=estimator._is_precomputed)
     targets = {"y": y, "sample_weight": sample_weight, "groups": groups, **more}
     if comes_in_blocks(X):
@@ -211,7 +211,7 @@ def matched_by_label(
 
 
 def labels_of_rows(X: Any) -> Any:
-    """Labels of the rows of a table, or of kernel matrices; None if there are none."""
+    """Return the labels of the rows of a table or of kernel matrices; None without labels."""
     if isinstance(X, KernelStack):
         return X.row_samples
     if isinstance(X, Mapping) or is_list_of_tables(X):
@@ -224,9 +224,9 @@ def labels_of_rows(X: Any) -> Any:
 
 
 def read_training(estimator: BaseEstimator, X: Table) -> TrainingTable | TrainingMatrices:
-    """Training X of an estimator with a parameter ``kernels``, checked.
+    """Return the training X of an estimator with a parameter ``kernels``, checked.
 
-    scikit-learn records the features of X on the estimator that it validates X for. It is given a
+    scikit-learn records the features of X on the estimator for which it validates X. This is a
     copy, because estimators change only when a fit has succeeded.
     """
     if comes_in_blocks(X):
@@ -263,7 +263,7 @@ def read_training(estimator: BaseEstimator, X: Table) -> TrainingTable | Trainin
 
 
 def copy_with_features(estimator: BaseEstimator, features: dict[str, Any]) -> Any:
-    """A copy of an estimator on which these features of X are recorded, and no others."""
+    """Return a copy of an estimator on which only these features of X are recorded."""
     recorder = copy(estimator)
     for name in FEATURES:
         vars(recorder).pop(name, None)
@@ -276,10 +276,10 @@ def _recorded(recorder: BaseEstimator) -> dict[str, Any]:
 
 
 def groups_of(X: Table) -> np.ndarray:
-    """Numbers of the groups of rows that are left out together, (n_rows,).
+    """Return the group number of each row; groups are left out together, (n_rows,).
 
-    X is a table, :class:`Views` or a :class:`KernelStack`. Rows that are equal are one group if
-    there are few of each (:func:`~manykernels.utils.folds.groups_to_keep`).
+    X is a table, :class:`Views` or a :class:`KernelStack`. Equal rows are one group if there are
+    few of each (:func:`~manykernels.utils.folds.groups_to_keep`).
     """
     if isinstance(X, KernelStack):
         return groups_to_keep(equal_kernel_rows(X)) if X.groups is None else X.groups
@@ -314,7 +314,7 @@ class TrainingTable:
         return groups_of(self.X)
 
     def keep(self, rows: np.ndarray) -> TrainingTable:
-        """Some of the rows."""
+        """Return some of the rows."""
         return replace(self, X=safe_indexing(self.X, rows))
 
     def compute(
@@ -332,7 +332,7 @@ class TrainingTable:
         """
         union = self.union
         with explaining_lacking_rows(union, self.X):
-            # What was made of the table to fit the kernels serves to evaluate them.
+            # Columns that were converted to fit the kernels are used again to evaluate them.
             shared = SharedTable(self.X)
             union.fit(shared, sample_weight=sample_weight)
         source = TableSource(union, self.X, trained_columns(union, self.X))
@@ -345,11 +345,11 @@ class TrainingTable:
 
 @dataclass(frozen=True)
 class TrainingMatrices:
-    """Ready-made Gram matrices of the training samples.
+    """Precomputed Gram matrices of the training samples.
 
     `samples` checks the columns of test blocks. `rounding` is the rounding error of the entries, 1
-    for integers. `columns` are those columns of test blocks that belong to training samples in
-    use; None if all do.
+    for integers. `columns` are the columns of test blocks that belong to training samples in use;
+    None if all do.
     """
 
     X: KernelStack
@@ -369,7 +369,7 @@ class TrainingMatrices:
         return groups_of(self.X)
 
     def keep(self, rows: np.ndarray) -> TrainingMatrices:
-        """Some of the samples; test blocks still have columns for all."""
+        """Return some of the samples; test blocks still have columns for all."""
         return replace(self, X=self.X[np.ix_(rows, rows)], columns=rows)
 
     def compute(
@@ -397,12 +397,12 @@ class TableSource:
 
     union: KernelUnion
     table: Any
-    #: What the columns that kernels compare held in training, see :mod:`..kernels.kinds`.
+    #: Types and categories of the compared columns in training, see :mod:`..kernels.columns`.
     trained: Any = None
 
     @cached_property
     def _shared(self) -> SharedTable:
-        """The table, with what blocks of new rows need of it: columns as numbers, transformed."""
+        """The table, with its converted and transformed columns, which all blocks of rows use."""
         return SharedTable(self.table)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -415,7 +415,7 @@ class TableSource:
 
     @property
     def n_samples(self) -> int:
-        """How many training samples new ones are compared with."""
+        """Number of training samples that new samples are compared with."""
         return int(num_samples(self.table))
 
     @property
@@ -424,7 +424,7 @@ class TableSource:
         return {"X_fit_": self.table, "union_": self.union}
 
     def read(self, estimator: BaseEstimator, X: Table) -> Any:
-        """New samples, checked."""
+        """Return new samples, checked."""
         name = type(estimator).__name__
         if isinstance(self.table, Views):
             if not are_views(X):
@@ -443,7 +443,7 @@ class TableSource:
         return table
 
     def _like_training(self, data: Any) -> Any:
-        """New rows with what columns held in training; those of older files are not known."""
+        """Return new rows, converted like the training columns; unknown in older model files."""
         if self.trained is None:
             return data
         return like_training(
@@ -451,24 +451,24 @@ class TableSource:
         )
 
     def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
-        """Some kernels between some rows of what `read` gave and (some) training samples."""
+        """Return some kernels between some rows of the result of `read` and training samples."""
         samples = self._shared if columns is None else safe_indexing(self.table, columns)
         union = self.union.subset(kernels)
         with explaining_lacking_rows(union, data):
             return union(safe_indexing(data, rows), samples)
 
     def keep(self, rows: np.ndarray) -> TableSource:
-        """The same source with some of the training samples only."""
+        """Return the source with some of the training samples only."""
         return replace(self, table=safe_indexing(self.table, rows))
 
 
 @storable
 @dataclass(frozen=True)
 class MatrixSource:
-    """What test blocks of ready-made kernels have to look like; methods as :class:`TableSource`.
+    """Required shape of test blocks of precomputed kernels; methods as :class:`TableSource`.
 
     `width` is the number of their columns: one for every training sample that was passed.
-    `columns` are those of the `n_samples` samples in use; None if all are.
+    `columns` are the columns of the `n_samples` samples in use; None if all are.
     """
 
     names: list[str]
@@ -510,10 +510,10 @@ class MatrixSource:
         if columns is not None:
             used = columns if used is None else used[columns]
         if isinstance(rows, slice):
-            part = data.rows(rows, kernels)
-            return part if used is None else part[:, used]
-        part = data.select(kernels)
-        return part[rows] if used is None else part[np.ix_(rows, used)]
+            block = data.rows(rows, kernels)
+            return block if used is None else block[:, used]
+        stack = data.select(kernels)
+        return stack[rows] if used is None else stack[np.ix_(rows, used)]
 
     def keep(self, rows: np.ndarray) -> MatrixSource:
         columns = rows if self.columns is None else self.columns[rows]
@@ -526,7 +526,7 @@ Source = TableSource | MatrixSource
 def block_while_fitting(
     source: Source, estimator: BaseEstimator, data: TrainingTable | TrainingMatrices, X: Table
 ) -> Any:
-    """All kernels between new X, checked, and training samples that were read as `data`.
+    """Return all kernels between new X, checked, and training samples read as `data`.
 
     The estimator need not be fitted: the features of X are compared with those of `data`.
     """
@@ -538,9 +538,9 @@ def block_while_fitting(
 
 
 def by_blocks(method: Method) -> Method:
-    """Decorator of predictions: those of collections of dask are made block by block.
+    """Decorator of methods that predict: Dask collections are predicted block by block.
 
-    They are arrays of dask, which are computed when they are needed.
+    The predictions are Dask arrays, computed when they are needed.
     """
 
     @wraps(method)
@@ -559,13 +559,13 @@ def by_blocks(method: Method) -> Method:
 
 
 def _as_passed(estimator: BaseEstimator, X: Any) -> Any:
-    """X of a block as users pass it: kernel matrices by name are no views."""
+    """Return X of a block as users pass it: named kernel matrices are a dict, not Views."""
     matrices = estimator._is_precomputed and isinstance(X, Views)
     return dict(X.items()) if matrices else X
 
 
 def parts_of(estimator: BaseEstimator, X: Table) -> Iterator[Any]:
-    """New X, by blocks if it is a collection of dask."""
+    """Yield new X, in blocks if it is a Dask collection."""
     refuse_unread(X, matrices=estimator._is_precomputed)
     if not comes_in_blocks(X):
         yield X

@@ -47,7 +47,7 @@ class TrainingRows:
     Attributes
     ----------
     data : TrainingTable or TrainingMatrices
-        What was passed as X, of these rows.
+        These rows of X.
     numbers : ndarray of int
         Their row numbers in X. Rows of weight zero are left out, and so are rows whose weight is
         a rounding error beside the median weight.
@@ -186,15 +186,15 @@ def refuse_useless_groups(groups: np.ndarray, labels: Any = None, classes: Any =
     if not len(alone):
         return
     name, group = classes.tolist()[alone[0]], groups.tolist()[int(np.argmax(labels == alone[0]))]
-    found = f"Class {name!r} has rows of one group only, {group!r}"
+    problem = f"Class {name!r} has rows of one group only, {group!r}"
     if len(classes) - len(alone) < 2:
         raise ValueError(
-            f"{found}: models without this group do not know the class, and nothing can be said "
+            f"{problem}: models without this group do not know the class, and nothing can be said "
             "about new samples. At least two classes need rows of two groups or more; leave the "
             "class out, or pass groups=None if rows may be left out one by one."
         )
     warn_caller(
-        f"{found}: models without this group do not know the class, and no fold tests it.",
+        f"{problem}: models without this group do not know the class, and no fold tests it.",
         UserWarning,
     )
 
@@ -202,7 +202,7 @@ def refuse_useless_groups(groups: np.ndarray, labels: Any = None, classes: Any =
 def unlabelled_rows(
     estimator: BaseEstimator, X: Table, sample_weight: ArrayLike | None
 ) -> TrainingRows:
-    """Rows of an estimator without y."""
+    """Return the rows for an estimator without y."""
     every = read_training(estimator, X)
     data, numbers, counts = _weighted(estimator, every, sample_weight, _HEAVIEST)
     return TrainingRows(data, numbers, counts, counts)
@@ -218,7 +218,7 @@ def targeted_rows(
     several: bool = False,
     heaviest: float = _HEAVIEST,
 ) -> TrainingRows:
-    """Rows with numbers to be predicted, one for each or, if allowed, `several`."""
+    """Return rows with a number to predict, or with several if `several` is True."""
     data = _read_with_targets(estimator, X, y)
     check_numbers(np.asarray(y), "y")
     targets = check_y(y, multi_output=several, y_numeric=True).astype(np.float64)
@@ -229,7 +229,7 @@ def targeted_rows(
 
 
 def spread_of_targets(rows: TrainingRows) -> float:
-    """Standard deviation of the targets; one if they are all equal."""
+    """Return the standard deviation of the targets; one if they are all equal."""
     targets = rows.targets
     mean = np.average(targets, weights=rows.counts)
     deviation = float(np.sqrt(np.average((targets - mean) ** 2, weights=rows.counts)))
@@ -244,7 +244,7 @@ def rows_of_any_targets(
     *,
     centred: bool = False,
 ) -> TrainingRows:
-    """Rows whose targets are read elsewhere; `centred` says whether kernels are centred."""
+    """Return rows without targets, which the caller reads; `centred`: kernels are centred."""
     data = _read_with_targets(estimator, X, y)
     check_consistent_length(data.X, y)
     heaviest = _HEAVIEST_IF_CENTRED if centred else _HEAVIEST
@@ -261,7 +261,7 @@ def centred_values(
     groups: ArrayLike | None = None,
     several: bool = False,
 ) -> TrainingRows:
-    """Rows with one or, if allowed, `several` numbers to be predicted, on centred kernels."""
+    """Return the rows of :func:`targeted_rows` for centred kernels."""
     options: dict[str, Any] = {"several": several, "heaviest": _HEAVIEST_IF_CENTRED}
     return targeted_rows(estimator, X, y, sample_weight, groups=groups, **options)
 
@@ -276,7 +276,7 @@ def labelled_rows(
     groups: ArrayLike | None = None,
     heaviest: float = _HEAVIEST,
 ) -> TrainingRows:
-    """Rows with class labels, or with several labels each if the estimator takes them."""
+    """Return rows with a class, or with several labels each if the estimator takes them."""
     if hasattr(estimator, "multi_label") and is_multilabel(y):
         return _rows_of_labels(estimator, X, y, sample_weight, class_weight, groups, heaviest)
     data = _read_with_targets(estimator, X, y)
@@ -297,7 +297,7 @@ def labelled_rows(
 
 
 def is_multilabel(y: ArrayLike | None) -> bool:
-    """Whether `y` is an indicator matrix, one column of 0 and 1 per label."""
+    """Return True if `y` is an indicator matrix, one column of 0 and 1 per label."""
     values = _dense(y)
     if values.ndim != 2 or values.shape[1] < 2:
         return False
@@ -351,7 +351,7 @@ def _rows_of_labels(
     groups: ArrayLike | None,
     heaviest: float,
 ) -> TrainingRows:
-    """Rows with several labels each."""
+    """Return rows with several labels each."""
     columns = [repr(name) for name in y.columns] if is_frame(y) else None
     y = indicator_matrix(y)
     data = _read_with_targets(estimator, X, y)
@@ -380,7 +380,7 @@ def centred_rows(
     *,
     groups: ArrayLike | None = None,
 ) -> TrainingRows:
-    """Rows with class labels, on kernels that are centred."""
+    """Return the rows of :func:`labelled_rows` for centred kernels."""
     options: dict[str, Any] = {"groups": groups, "heaviest": _HEAVIEST_IF_CENTRED}
     return labelled_rows(estimator, X, y, sample_weight, class_weight, **options)
 
@@ -391,7 +391,7 @@ def class_weighted(
     classes: np.ndarray,
     counts: np.ndarray | None,
 ) -> np.ndarray | None:
-    """`counts` times the weights of the classes that ``classes[labels]`` are.
+    """Return `counts` times the weights of the classes ``classes[labels]``.
 
     Several labels have a column each, unless `class_weight` is None.
     """
@@ -412,7 +412,7 @@ def class_weighted(
 
 
 def one_against_rest(labels: np.ndarray, n_classes: int) -> np.ndarray:
-    """Targets ±1 of each machine: one column for two classes, else one column per class."""
+    """Return targets ±1 of each machine: one column for two classes, else one per class."""
     positive = [1] if n_classes == 2 else np.arange(n_classes)
     return np.where(labels[:, None] == positive, 1.0, -1.0)
 
@@ -426,7 +426,7 @@ def discriminant_rows(
     *,
     groups: ArrayLike | None = None,
 ) -> TrainingRows:
-    """Rows with class labels for Fisher's discriminant, which needs variance within classes."""
+    """Return rows with classes for Fisher's discriminant, which needs spread within classes."""
     rows = centred_rows(estimator, X, y, sample_weight, class_weight, groups=groups)
     n_classes = len(rows.classes)
     if len(rows) <= n_classes:
@@ -452,7 +452,7 @@ def _read_with_targets(
 def _weighted(
     estimator: BaseEstimator, data: Any, sample_weight: ArrayLike | None, heaviest: float
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Data of the rows that count, their numbers and their weights."""
+    """Return the data of the rows that count, their numbers and their weights."""
     n_rows = int(num_samples(data.X))
     if sample_weight is None:
         return data, np.arange(n_rows), None
@@ -465,7 +465,7 @@ def _weighted(
 
 
 def rows_that_count(name: str, weights: np.ndarray, heaviest: float = _HEAVIEST) -> np.ndarray:
-    """Rows whose weights are neither zero nor negligible; weights that are too large raise."""
+    """Return the rows whose weights are not negligible; raise for weights that are too large."""
     positive = weights[weights > 0]
     median = float(np.quantile(positive, 0.5, method="lower"))
     if not _LEAST_MEDIAN <= median <= _LARGEST_MEDIAN:
@@ -486,7 +486,7 @@ def rows_that_count(name: str, weights: np.ndarray, heaviest: float = _HEAVIEST)
 
 
 def check_targets(y: ArrayLike) -> None:
-    """Refuse missing targets, complex and sparse ones; dates are allowed, they can be classes."""
+    """Raise for missing, complex and sparse targets; dates are allowed, as they may be classes."""
     refuse_masked(y, "y")
     if sparse.issparse(y):
         raise ValueError("y is a sparse matrix, and its zeros are numbers too: pass y.toarray().")

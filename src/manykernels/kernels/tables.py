@@ -20,7 +20,8 @@ from ..utils.sklearn import get_column_indices, safe_indexing
 Columns = str | int | slice | Sequence[Any] | np.ndarray | Callable[[Any], Any] | None
 
 #: Array, sparse matrix, data frame of pandas or polars, list, Dask collection, or Views of
-#: several tables. They have no common base class.
+#: several tables. They have no common base class: functions that use attributes of a table check
+#: its type first, or take Any.
 Table: TypeAlias = object
 
 
