@@ -38,13 +38,8 @@ from manykernels.kernels.on_demand import RegionalKernels
 from manykernels.kernels.transforms import preparation
 from manykernels.losses.base import Certificate
 from manykernels.losses.cox import Cox
-from manykernels.losses.smooth import (
-    Logistic,
-    Multinomial,
-    Poisson,
-    SmoothFunction,
-    SmoothLoss,
-)
+from manykernels.losses.smooth import Logistic, Multinomial, Poisson, SmoothFunction
+from manykernels.losses.smooth_loss import SmoothLoss
 from manykernels.solvers import SOLVERS
 from manykernels.solvers.base import Solution, refuse_indefinite
 

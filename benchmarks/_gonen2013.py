@@ -76,7 +76,7 @@ def single(table: str, kernel: int = 0) -> Method:
 def gated(
     gating: str, table: str = "all", kind: Any = LocalizedSVC, features: Any = slice(None)
 ) -> Method:
-    """A gate learnt as in the paper: unit diagonals, at most 20 gradient steps, no brakes."""
+    """A gate learnt as in the paper: unit diagonals, at most 20 gradient steps, no penalty."""
     model = kind("precomputed", gating=gating, normalize="spherical")
     return Method(model.set_params(**{**AS_THE_PAPER, "gating__features": features}), table)
 

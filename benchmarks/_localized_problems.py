@@ -30,7 +30,7 @@ COPIES_WITH_ONES = "copies, a column of ones"
 COPIES_OF_RAW_ROWS = "copies, rows as they are"
 
 #: The method of the paper: no penalty on a gate that looks at all columns, no samples held out.
-WITHOUT_BRAKES: dict[str, Any] = {
+UNREGULARIZED: dict[str, Any] = {
     "gating__penalty": 0.0,
     "gating__early_stopping": 0,
     "gating__features": slice(None),
@@ -39,12 +39,12 @@ WITHOUT_BRAKES: dict[str, Any] = {
 #: steps that stop at a change of J by 1e-3, and after at most 20 ("convergence in 5–20
 #: iterations"); or by quasi-Newton steps until J hardly changes.
 AS_THE_PAPER: dict[str, Any] = {
-    **WITHOUT_BRAKES,
+    **UNREGULARIZED,
     "gating__quasi_newton": False,
     "gating__max_iter": 20,
     "tol": 1e-3,
 }
-TO_THE_END: dict[str, Any] = {**WITHOUT_BRAKES, "gating__quasi_newton": True, "tol": 1e-4}
+TO_THE_END: dict[str, Any] = {**UNREGULARIZED, "gating__quasi_newton": True, "tol": 1e-4}
 SETTINGS: dict[str, dict[str, Any]] = {
     "": {},
     "20 steps": AS_THE_PAPER,

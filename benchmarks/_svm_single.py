@@ -37,12 +37,13 @@ _MOST_SECONDS = 20.0
 _FIRST_SOLVE = """
 import time
 import numpy as np
-import manykernels.smo as smo
+from manykernels.smo.box import solve_box
+from manykernels.smo.program import BoxProblem
 signs = np.array([1.0, -1.0])
-problem = smo.BoxProblem(signs, np.minimum(signs, 0), np.maximum(signs, 0), np.zeros(2))
+problem = BoxProblem(signs, np.minimum(signs, 0), np.maximum(signs, 0), np.zeros(2))
 for _ in range(2):
     begin = time.process_time()
-    smo.solve_box(np.eye(2), problem)
+    solve_box(np.eye(2), problem)
     print(time.process_time() - begin)
 """
 

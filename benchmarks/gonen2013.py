@@ -236,7 +236,7 @@ def related(quick: bool) -> Section:
         'Weights for clusters of samples [34] (`gating="cluster"`), for each training sample and '
         'equal ones for new samples [35] (`gating="instance"`), and, not in the paper, weights of '
         "regions by a convex program (`ConvexLocalizedSVC`). Gates are learnt in at most 20 "
-        "gradient steps, without brakes."
+        "gradient steps, without penalty and early stopping."
     )
     return Section("Section 4.5: related methods", note, "\n\n".join(texts), lines)
 
@@ -363,9 +363,9 @@ def report(sections: list[Section]) -> str:
         "Written by `python -m benchmarks.gonen2013 --write`. What [localized](localized.md) does "
         "not hold, with its data, kernels and protocol, but one division of the data (seed 0) and "
         f"the first {N_FOLDS} of its training parts. ± is the deviation over these. Gates are "
-        "learnt by at most 20 gradient steps without brakes, as in the rows *20 steps* there, but "
-        "on kernels of unit diagonal, as the other machines; the gates there have the library's "
-        "normalisation. "
+        "learnt by at most 20 gradient steps without penalty and early stopping, as in the rows "
+        "*20 steps* there, but on kernels of unit diagonal, as the other machines; the gates "
+        "there have the library's normalisation. "
         "Seconds: of the processor, one thread, all fits.",
         environment(),
         "## Summary",

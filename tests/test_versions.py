@@ -29,7 +29,7 @@ def test_everything_that_results_depend_on_is_shown(capsys):
         assert any(line.startswith(f"{name}: ") for line in lines), name
 
 
-def test_packages_that_are_missing_are_said_to_be(capsys, monkeypatch):
+def test_missing_packages_are_reported(capsys, monkeypatch):
     monkeypatch.setattr("manykernels.utils.versions._OPTIONAL", ("no-such-package",))
     manykernels.show_versions()
     assert "no-such-package: not installed" in capsys.readouterr().out

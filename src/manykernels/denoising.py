@@ -15,6 +15,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -38,7 +39,12 @@ class CrossValidatedErrors:
     """
 
     def __init__(
-        self, y: Any, weights: np.ndarray, reg: Any, folds: Any, groups: np.ndarray | None = None
+        self,
+        y: ArrayLike,
+        weights: np.ndarray,
+        reg: Any,
+        folds: Any,
+        groups: np.ndarray | None = None,
     ) -> None:
         if reg is not None and (not isinstance(reg, Real) or not 0.0 < float(reg) < np.inf):
             raise ValueError(f"reg must be a positive number or None, got {reg!r}.")

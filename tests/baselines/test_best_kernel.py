@@ -83,7 +83,7 @@ def test_only_the_best_kernel_is_computed_for_new_samples():
     assert model.score(X_TEST, Y_TEST) > 0.6
 
 
-def test_a_kernel_that_tells_the_classes_is_found():
+def test_the_informative_kernel_is_chosen():
     ideal = np.equal.outer(Y, Y).astype(float)
     stack = KernelStack.from_arrays({"noise": STACK.kernel("noise"), "ideal": ideal})
     model = BestKernel("precomputed", estimator=MKFDACV(regs=[1.0])).fit(stack, Y)

@@ -217,7 +217,7 @@ def test_normalised_kernels_have_no_scale():
 # -- what is told ----------------------------------------------------------------------------
 
 
-def test_too_few_iterations_are_told():
+def test_too_few_iterations_are_reported():
     message = r"CGBoost is stopped. The relative gap is .* max_iter=2 was reached: raise max_iter"
     with pytest.warns(ConvergenceWarning, match=message) as caught:
         model = fit(C=10.0, max_iter=2)
@@ -235,7 +235,7 @@ def test_a_callback_can_stop_it():
     assert np.isfinite(model.decision_function(NEW)).all()
 
 
-def test_a_program_that_was_not_solved_is_told(monkeypatch):
+def test_an_unsolved_program_is_reported(monkeypatch):
     def fails(self):
         return LinearSolution(np.zeros(1 + N), np.zeros(N), "Time limit reached")
 

@@ -132,7 +132,7 @@ def test_a_weight_of_three_is_three_samples():
     assert_allclose(weighted.distributions_[:, 0], expected, atol=1e-5)
 
 
-def test_a_tolerance_below_rounding_is_told():
+def test_a_tolerance_below_rounding_is_reported():
     with pytest.warns(ConvergenceWarning) as caught:
         fit(tol=1e-15)
     first, second = (str(warning.message) for warning in caught)

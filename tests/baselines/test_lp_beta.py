@@ -248,12 +248,12 @@ def test_nu_beyond_its_range(kind, nu):
 
 
 @pytest.mark.parametrize("Cs", [[], [0.0], [-1.0, 1.0], [np.nan], 1.0, [1.0, 1.0], [np.inf]])
-def test_penalties_that_are_none(Cs):
+def test_invalid_penalties(Cs):
     with pytest.raises(ValueError, match="Cs"):
         fit(LPBeta, 2, Cs=Cs)
 
 
-def test_folds_that_are_none():
+def test_invalid_folds():
     X, y = DATA[2]
     first = np.flatnonzero(y == 0)
     with pytest.raises(ValueError, match=r"Split 0 leaves no training samples of \[1\]"):
@@ -273,7 +273,7 @@ def test_a_callback_that_stops_before_every_kernel_has_a_machine():
         model.fit(X, y)
 
 
-def test_a_program_that_was_not_solved_is_told(monkeypatch):
+def test_an_unsolved_program_is_reported(monkeypatch):
     def fails(self):
         return LinearSolution(np.zeros(1 + 45 + 4), np.zeros(self.n_rows), "Time limit reached")
 

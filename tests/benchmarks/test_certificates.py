@@ -21,7 +21,8 @@ from benchmarks._certificate_oracle import (
 from benchmarks._certificate_smooth import SmoothFit, WideLogistic, draw_smooth
 from benchmarks.certificates import DRAWN, Verdict, examine, examined, report
 from manykernels.domains import lp_domain
-from manykernels.losses.smooth import Logistic, SmoothLoss
+from manykernels.losses.smooth import Logistic
+from manykernels.losses.smooth_loss import SmoothLoss
 
 
 @pytest.mark.parametrize("kind", list(DRAWN))

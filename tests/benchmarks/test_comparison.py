@@ -68,7 +68,7 @@ def test_the_same_command_goes_on(small, capsys):
     assert first.partition("# All methods")[2] == again.partition("# All methods")[2]
 
 
-def test_data_that_are_not_there_are_left_out(monkeypatch, capsys):
+def test_missing_data_are_left_out(monkeypatch, capsys):
     monkeypatch.delenv("MANYKERNELS_DATA", raising=False)
     assert comparison.main(["--quick", "--sets", "bbc"]) == 1
     assert "Skipped: bbc." in capsys.readouterr().err

@@ -37,7 +37,7 @@ def test_a_small_run_from_end_to_end(name, capsys, monkeypatch):
     assert ("log loss" in shown) == (name == "wine")
 
 
-def test_data_that_are_not_there_are_left_out(monkeypatch, capsys):
+def test_missing_data_are_left_out(monkeypatch, capsys):
     monkeypatch.delenv("MANYKERNELS_DATA", raising=False)
     assert defaults.main(["--quick", "--sets", "sonar"]) == 1
     assert "Skipped: sonar." in capsys.readouterr().err

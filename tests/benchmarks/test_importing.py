@@ -24,6 +24,6 @@ def test_page(monkeypatch, tmp_path, capsys):
     assert "held" in page
 
 
-def test_a_bound_that_is_missed_is_said_to_be():
+def test_a_missed_bound_is_reported():
     assert Row("import manykernels", 1.5, 1.0).cells[-1] == "MISSED"
     assert Row("import manykernels", 1.3, 1.0).cells[-1] == "held"

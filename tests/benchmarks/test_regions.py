@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks import regions
 
 
-def test_scores_and_solves_are_told(monkeypatch, capsys):
+def test_scores_and_solves_are_reported(monkeypatch, capsys):
     monkeypatch.setattr(regions, "ROWS", 90)
     assert regions.main(["--quick", "--sets", "gauss4,wine"]) == 0
     page = capsys.readouterr().out

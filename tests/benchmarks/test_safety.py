@@ -17,7 +17,7 @@ def test_a_planted_eigenvalue_is_there():
     assert np.linalg.eigvalsh(planted)[1] > -1e-12
 
 
-def test_the_worst_ratio_is_told():
+def test_the_worst_ratio_is_reported():
     slow = replace(PRICE, machine="slow", C=100.0, both=3.0)
     assert "worst 3.00 (slow, C = 100): MISSED" in safety.verdicts([PRICE, slow])[0]
     assert "at most 2.5 asked, worst 2.00 (small, C = 1): held" in safety.verdicts([PRICE])[0]

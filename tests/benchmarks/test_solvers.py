@@ -71,7 +71,7 @@ def test_ratios_of_cutting_planes_to_newton_steps(problem):
     assert "inner solves 15.0 (60 / 4; bound 10: held)" in line
 
 
-def test_a_solver_that_never_got_there_is_told(problem):
+def test_a_solver_that_did_not_converge_is_reported(problem):
     rows = [row("newton"), row("sip", seconds=60.0, gap=1e-2)]
     line = solvers.comparison(solvers.Result(problem, rows, []))
     assert "time at least 60.0" in line

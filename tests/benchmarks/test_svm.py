@@ -85,6 +85,11 @@ def test_compilation_is_measured_in_processes_of_their_own(monkeypatch):
     assert _svm_single.first_solves() == (2.0, 2.0, 1.0)
 
 
+def test_the_program_of_the_first_solve_runs(capsys):
+    exec(_svm_single._FIRST_SOLVE, {})
+    assert len(capsys.readouterr().out.split()) == 2
+
+
 # -- several kernels -----------------------------------------------------------------------
 
 

@@ -145,7 +145,7 @@ def test_columns_that_the_model_does_not_know(folder, run):
 # -- files -----------------------------------------------------------------------------------
 
 
-def test_a_file_that_is_there(folder, run):
+def test_an_existing_file_is_not_replaced(folder, run):
     Path("m.skops").write_text("mine")
     code, _, err = run(*FIT, *OUT)
     assert code == 1

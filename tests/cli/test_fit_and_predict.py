@@ -477,7 +477,7 @@ def test_classes_or_numbers(folder, run, values, task):
     assert task in out
 
 
-def test_the_task_can_be_said(folder, run):
+def test_the_task_can_be_given(folder, run):
     a, _, _ = frames()
     a.assign(target=np.resize([0, 1, 2], len(a)))[:N].to_csv("a.csv")
     options = ("--index", "id", "--target", "target", *QUICK, "--output", "m.skops")

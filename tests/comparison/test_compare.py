@@ -295,7 +295,7 @@ def test_kernels_of_several_weight_vectors_are_those_that_any_uses():
 # -- failures --------------------------------------------------------------------------------
 
 
-def test_a_method_that_fails_on_one_split_is_told_of(table):
+def test_a_method_that_fails_on_one_split_is_reported(table):
     methods = {"fine": ByColumn(1), "fails": Failing(0, without=3)}
     with pytest.warns(FitFailedWarning, match=r"1 of 8 cells .*'fails' on 1 of 4 splits"):
         result = compare(methods, *table, cv=4)

@@ -180,7 +180,7 @@ def test_frames_need_pandas(monkeypatch):
         comparison({"a": FIRST}).to_frame()
 
 
-def test_methods_that_did_not_converge_are_told_of():
+def test_methods_that_did_not_converge_are_reported():
     result = comparison({"a": FIRST})
     cells = {key: Cell({"accuracy": 1.0}, converged=key[1] > 1) for key in result.cells}
     result = Comparison(["a"], ["accuracy"], result.splits, "resampled", cells)

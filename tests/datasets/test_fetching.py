@@ -175,7 +175,7 @@ def test_downloaded_into_the_folder(tmp_path, rng, monkeypatch):
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_set_that_is_not_there(name, tmp_path):
+def test_a_missing_data_set(name, tmp_path):
     with pytest.raises(OSError, match=f"is not in {tmp_path}"):
         fetch_dataset(name, data_home=tmp_path, download_if_missing=False)
     assert list(tmp_path.iterdir()) == []

@@ -33,7 +33,7 @@ def test_gauss4_has_the_printed_moments():
         )
 
 
-def test_a_generator_goes_on():
+def test_a_random_generator_continues():
     rng, same = np.random.default_rng(3), np.random.default_rng(3)
     first, second = (make_gauss4(20, random_state=rng)[0] for _ in range(2))
     assert_array_equal(first, make_gauss4(20, random_state=same)[0])

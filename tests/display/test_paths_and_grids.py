@@ -61,7 +61,7 @@ def test_of_many_kernels_only_the_largest_have_names():
     assert "18 others in grey" in display.ax_.get_title(loc="left")
 
 
-def test_a_path_that_is_not_said_which_is_refused(path):
+def test_a_path_with_several_regs_asks_for_one(path):
     with pytest.raises(
         ValueError, match=r"has 3 values of λ: pass the one to draw as reg, one of 0\.1, "
     ):

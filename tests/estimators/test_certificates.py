@@ -173,7 +173,7 @@ def repeated(m=40):
         (MKSVC(RBF(5.0), p=1, C="joint", loss="squared_hinge"), "C"),
     ],
 )
-def test_a_regularisation_at_its_least_value_is_told(model, name):
+def test_a_regularisation_at_its_least_value_is_reported(model, name):
     with pytest.warns(UserWarning, match=f"The learnt {name} is .*that rounding errors allow"):
         model.fit(*repeated())
     certificate = model.certificate_
@@ -234,7 +234,7 @@ def test_predictions_of_regions_far_from_zero(offset):
     assert excess <= certificate.tol * certificate.primal + certificate.rounding
 
 
-def test_rounding_of_features_is_told():
+def test_rounding_of_features_is_reported():
     """Features of landmarks that are nearly equal have few digits."""
     X, y = labelled(60)
     kernels = rbf_grid([100.0, 300.0])

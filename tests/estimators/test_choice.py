@@ -12,8 +12,8 @@ from sklearn.metrics import make_scorer, mean_absolute_error, mean_squared_error
 from manykernels import MKFDACV, rbf_grid
 from manykernels.discriminant import Samples
 from manykernels.estimators.held_out import HeldOutValues, SplitOutputs
-from manykernels.estimators.inputs import targeted_rows
 from manykernels.estimators.search import Choice, Grid, Splits, cv_results
+from manykernels.estimators.training_rows import targeted_rows
 from manykernels.gating.descent import HeldOutLosses
 from manykernels.kernels import KernelStack
 from manykernels.losses.base import Certificate

@@ -20,7 +20,7 @@ def table(n=40, seed=0):
 
 
 @pytest.mark.parametrize("p", [1, *slow(np.inf)])
-def test_they_are_those_of_models_without_the_sample(p):
+def test_outputs_equal_models_without_the_sample(p):
     """But for the scale of log-odds, which every model has of its own."""
     X, y = table()
     model = MKFDA(p=p, reg=1.0).fit(X, y)

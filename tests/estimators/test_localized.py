@@ -247,7 +247,7 @@ def tiny(A, B):
     ids=["nothing", "tiny"],
 )
 @every_machine
-def test_a_kernel_that_is_nothing_beside_the_others_keeps_its_place(machine, kernel, normalize):
+def test_a_negligible_kernel_keeps_its_place(machine, kernel, normalize):
     model = fit(machine, [("gone", kernel), *PAIRS], normalize=normalize, threshold=0.0)
     gates = model.gate(X_TEST)
     assert gates.shape[-1] == 4

@@ -32,12 +32,12 @@ WITH = STACK.with_features(X)
 
 
 # Descents to where the objective ends; test_localized_held_out.py has those with held-out samples.
-UNBRAKED = {"quasi_newton": True, "tol": 1e-4, "penalty": 0.0, "early_stopping": 0}
+UNREGULARIZED = {"quasi_newton": True, "tol": 1e-4, "penalty": 0.0, "early_stopping": 0}
 
 
 def make(entry, kernels=KERNELS, **params):
     # Gates of estimators that choose a penalty are learnt one from the other.
-    options = {"tol": UNBRAKED["tol"]} if entry.chooses else UNBRAKED
+    options = {"tol": UNREGULARIZED["tol"]} if entry.chooses else UNREGULARIZED
     return entry.make(kernels, **{**options, **params})
 
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 KERNELS = [("first", Linear().on([2])), ("second", Linear().on([3]))]
 ON_PLACE = {"features": [0, 1], "normalize": None}
 # As far as the objective falls.
-UNBRAKED = {"penalty": 0.0, "early_stopping": 0}
+UNREGULARIZED = {"penalty": 0.0, "early_stopping": 0}
 
 
 def four_blobs(n_samples, seed):
@@ -92,7 +92,7 @@ def test_a_row_is_answered_the_same_in_any_company(gating):
 
 
 def test_one_cluster_is_one_weight_for_each_kernel():
-    model = fitted(PerCluster(n_clusters=1), tol=1e-6, max_iter=1000, **UNBRAKED)
+    model = fitted(PerCluster(n_clusters=1), tol=1e-6, max_iter=1000, **UNREGULARIZED)
     gates = model.gate(X_TEST)
     assert_array_equal(np.ptp(gates, axis=0), 0.0)
     fixed = sum(share**2 * STACK.kernel(p) for p, share in enumerate(gates[0]))
@@ -139,10 +139,10 @@ def test_clusters_do_not_depend_on_the_random_state():
 
 
 def test_single_samples_fit_the_training_samples_and_new_ones_have_equal_weights():
-    model = fitted("instance", **UNBRAKED)
+    model = fitted("instance", **UNREGULARIZED)
     objective = model.history_["objective"]
     # Lower than clusters reach, of no use to new samples.
-    assert objective[-1] < fitted("cluster", **UNBRAKED).objective_ < 0.5 * objective[0]
+    assert objective[-1] < fitted("cluster", **UNREGULARIZED).objective_ < 0.5 * objective[0]
     assert_array_equal(model.gate(X_TEST), np.full((300, 2), 0.5))
     # Training samples are new ones, when they are asked about.
     assert_array_equal(model.gate(X), np.full((120, 2), 0.5))
@@ -154,14 +154,14 @@ def test_single_samples_fit_the_training_samples_and_new_ones_have_equal_weights
 
 
 def test_held_out_samples_say_what_single_samples_learn_in_vain():
-    model, free = fitted("instance"), fitted("instance", **UNBRAKED)
+    model, free = fitted("instance"), fitted("instance", **UNREGULARIZED)
     losses = model.held_out_losses_
     assert losses[-1] > losses.min()
     assert model.n_iter_ < free.n_iter_
 
 
 def test_scores_of_new_samples_by_hand():
-    model = fitted("instance", threshold=0.0, **UNBRAKED)
+    model = fitted("instance", threshold=0.0, **UNREGULARIZED)
     dual = np.zeros(120)
     dual[model.support_] = model.dual_coef_[0]
     own = model.gating_coef_["outputs"]
@@ -170,8 +170,8 @@ def test_scores_of_new_samples_by_hand():
 
 
 def test_single_samples_need_no_features():
-    expected = fitted("instance", **UNBRAKED)
-    model = fitted("instance", STACK, "precomputed", features=None, **UNBRAKED)
+    expected = fitted("instance", **UNREGULARIZED)
+    model = fitted("instance", STACK, "precomputed", features=None, **UNREGULARIZED)
     assert_allclose(
         model.decision_function(BLOCK), expected.decision_function(X_TEST), rtol=1e-5, atol=1e-7
     )
@@ -188,7 +188,7 @@ def same_word(A, B):
 def test_samples_of_no_weight_have_no_gate():
     weight = np.ones(120)
     weight[[3, 50]] = 0.0
-    how = {"gating": PerSample(), **ON_PLACE, **UNBRAKED}
+    how = {"gating": PerSample(), **ON_PLACE, **UNREGULARIZED}
     model = made(LocalizedSVC, KERNELS, **how).fit(X, Y, weight)
     assert model.gating_coef_["outputs"].shape == (2, 118)
     kept = np.flatnonzero(weight)

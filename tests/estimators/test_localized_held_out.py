@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from manykernels import MKSVC, LocalizedFDA, LocalizedOneClassSVM, LocalizedSVC, LocalizedSVR
 from manykernels.gating import Sigmoid, objective
 from manykernels.gating.descent import GateLearning
-from tests.estimators.braked_problems import (
+from tests.estimators.localized_problems import (
     JUDGED,
     PAIRS,
     THREE,
@@ -57,8 +57,8 @@ def test_losses_are_those_of_a_loop_over_folds(twin, n_folds, held_out):
     assert_array_equal(np.sort(tested), np.arange(len(X)))
     judged = []
     for k in range(len(model.held_out_losses_)):
-        brake = {"max_iter": k} if k else {"penalty": 1e12}
-        parts = [made(kind, PAIRS, early_stopping=0, **brake, **how) for _ in folds]
+        limit = {"max_iter": k} if k else {"penalty": 1e12}
+        parts = [made(kind, PAIRS, early_stopping=0, **limit, **how) for _ in folds]
         for part, (train, _) in zip(parts, folds, strict=True):
             part.fit(X[train], y[train])
         outputs = [scores(part, X[test]) for part, (_, test) in zip(parts, folds, strict=True)]

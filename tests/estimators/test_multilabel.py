@@ -344,7 +344,7 @@ def test_what_does_not_go_with_several_labels(model, message):
 
 
 @pytest.mark.filterwarnings("ignore:Only one class is present in y_true")
-def test_a_split_without_a_label_is_told():
+def test_a_split_without_a_label_is_reported():
     rows = np.argsort(Y[:, 1], kind="stable")
     without = [(rows[:20], rows[20:]), (rows[20:], rows[:20])]
     for model in (MKFDACV(KERNELS), MKSVCCV(KERNELS), MKLogisticCV(KERNELS)):

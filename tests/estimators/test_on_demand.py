@@ -218,7 +218,7 @@ def test_other_solvers_store_kernels(monkeypatch):
     assert model.certificate_.converged
 
 
-def test_matrices_are_there_already():
+def test_precomputed_kernels_are_not_computed_on_demand():
     stack = FAMILY.fit(X)(X)
     model = MKFDA("precomputed", p=1, solver=DEMANDED).fit(stack, TWO)
     assert model.certificate_.converged

@@ -302,6 +302,6 @@ def test_scores_of_scikit_learn():
     ],
     ids=["none", "cube", "short", "nan", "inf", "complex", "words", "masked", "sparse"],
 )
-def test_targets_that_are_none(y, message):
+def test_invalid_targets(y, message):
     with refused(message):
         MKRidge(KERNELS).fit(X, y)

@@ -140,7 +140,7 @@ def test_the_unit_of_the_data_and_targets_does_not_matter(scale):
     assert_allclose(scaled / scale, expected, rtol=0, atol=1e-4)
 
 
-def test_the_penalty_is_told():
+def test_the_penalty_is_reported():
     assert MKSVC(C=3.0).fit(X, Y).C_ == 3.0
 
 

@@ -434,7 +434,7 @@ def test_parameters_of_lists_of_kernels_in_a_dict(problem):
     assert kernels["size"][0][1].gamma == 0.1
 
 
-def test_a_gate_of_text_says_what_it_needs(problem):
+def test_a_gate_on_text_names_the_features_it_needs(problem):
     frames, y = problem
     tables = {**frames, "noise": pd.DataFrame({"word": y}, index=frames["noise"].index)}
     with pytest.raises(ValueError, match=r"looks at numbers: view 'noise'.*features=<name"):

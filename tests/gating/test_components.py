@@ -29,7 +29,7 @@ def same_up_to_sign(found, expected, **tolerance):
     assert_allclose(found * signs, expected, **tolerance)
 
 
-def test_they_are_those_of_kernel_pca():
+def test_components_equal_kernel_pca():
     found = KernelComponents(4).learn(STACK, None)
     theirs = KernelPCA(4, kernel="precomputed").fit(mean_of(STACK))
     for block in (STACK, BLOCK):

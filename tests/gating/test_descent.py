@@ -129,7 +129,7 @@ def test_a_machine_that_ignores_its_kernel_ends_at_once():
     assert descent.certificate.converged
 
 
-def test_steps_are_counted_and_their_end_is_told():
+def test_steps_are_counted_and_their_end_is_reported():
     objective = objective_of()
     descent = descend(objective, start_of(objective), DescentOptions(tol=1e-12, max_iter=3))
     assert len(descent.history) == 4

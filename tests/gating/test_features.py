@@ -381,7 +381,7 @@ def test_classes_and_matrices_in_the_wrong_place():
 @pytest.mark.parametrize(
     "X", [VALUES[0], VALUES[None], "text", [["a", "b"], ["c", "d"]], [[1], []]]
 )
-def test_tables_that_are_none(X):
+def test_invalid_tables(X):
     with pytest.raises((ValueError, TypeError), match="features of the gate"):
         GatingFeatures().fit(X)
 

@@ -269,7 +269,7 @@ def test_a_sample_without_influence_keeps_its_start():
 
 
 @pytest.mark.parametrize("number", [0, -1, 2.0, "3", False, None])
-def test_numbers_of_clusters_that_are_none(number):
+def test_invalid_numbers_of_clusters(number):
     with pytest.raises(ValueError, match="'n_clusters' parameter of PerCluster must be"):
         PerCluster(n_clusters=number)._validate_params()
 

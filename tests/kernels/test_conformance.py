@@ -133,7 +133,7 @@ def test_gram_is_exactly_symmetric(kernel, X):
 
 
 @pytest.mark.parametrize("kernel", [n for n in KERNELS if n not in UNPROVEN], indirect=True)
-def test_psd_when_it_says_so(kernel, X):
+def test_is_psd_is_right(kernel, X):
     assert kernel.is_psd
     eigenvalues = np.linalg.eigvalsh(kernel.fit(X)(X))
     assert eigenvalues[0] > -1e-10 * eigenvalues[-1]

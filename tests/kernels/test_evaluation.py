@@ -182,7 +182,7 @@ def test_powers_by_products(degree):
 # -- finite values --------------------------------------------------------------------------
 
 
-def test_nobody_looks_for_what_cannot_be(monkeypatch):
+def test_kernels_that_cannot_overflow_are_not_checked(monkeypatch):
     def fail(matrix, name):
         raise AssertionError(f"looked through {name}")
 

@@ -41,7 +41,7 @@ def test_a_stack_of_masked_matrices_is_refused():
         MKSVC(kernels="precomputed").fit(np.ma.stack([three[0], MASKED], axis=-1), [0, 1, 1])
 
 
-def test_a_mask_that_hides_nothing_is_no_matter():
+def test_an_empty_mask_has_no_effect():
     stack = KernelStack.from_arrays(np.ma.masked_array(np.eye(3)))
     assert_array_equal(stack.data[0], np.eye(3))
 

@@ -118,7 +118,7 @@ def test_centring_and_scaling_on_top(base):
     same(outs[1], expected.combine(WEIGHTS[::-1]))
 
 
-def test_parts_of_it(base):
+def test_parts_of_centred_regional_kernels(base):
     found = Center().fit_transform(RegionalKernels(base, FACTORS, FACTORS))
     whole = np.array([found.kernel(j) for j in range(9)])
     rows, kernels = np.array([3, 9, 11, 2]), np.array([8, 0, 4])

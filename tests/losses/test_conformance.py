@@ -16,7 +16,8 @@ from manykernels.losses.composed import SummedLoss
 from manykernels.losses.cox import Cox
 from manykernels.losses.features import FeatureLoss
 from manykernels.losses.kim import KimLoss
-from manykernels.losses.smooth import Logistic, Multinomial, Poisson, SmoothLoss
+from manykernels.losses.smooth import Logistic, Multinomial, Poisson
+from manykernels.losses.smooth_loss import SmoothLoss
 from manykernels.losses.square import JointSquareLoss, SquareLoss
 from manykernels.losses.svm import (
     BoxLoss,

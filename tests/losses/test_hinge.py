@@ -125,7 +125,7 @@ def test_learning_c_is_the_squared_hinge_with_that_c(unit, weight):
         np.testing.assert_allclose(one.hessian()[1:, 1:], other.hessian(), rtol=1e-5)
 
 
-def test_a_c_without_end_is_lowered_to_what_can_be_told_from_it():
+def test_an_unbounded_c_is_lowered_to_a_value_above_rounding():
     """Two equal samples of different classes have no machine without slack."""
     rows = np.array([0, 0, *range(2, M)])
     signs = SIGNS.copy()

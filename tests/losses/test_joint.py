@@ -79,7 +79,7 @@ def test_leave_one_out_by_groups(weighted):
         )
 
 
-def test_a_reg_of_zero_is_raised_to_what_can_be_told_from_it():
+def test_a_reg_of_zero_is_raised_to_a_value_above_rounding():
     """Kernels of low rank leave A singular without λ."""
     loss = joint_loss(n_kernels=2, n_rows=30)
     point = loss.evaluate(np.array([0.0, 0.5, 0.5]))

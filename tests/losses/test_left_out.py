@@ -218,7 +218,7 @@ def test_groups_are_refits_without_all_of_their_samples(n_classes, reg, weighted
         np.testing.assert_allclose(part.outputs_of_others, of_others, rtol=1e-5, atol=1e-9)
 
 
-def test_a_learnt_regularisation_answers_too():
+def test_weights_respond_with_a_learnt_regularisation():
     stack, y, _, _ = problem(3, 2, 1.0, 1.0, m=40, n=6)
     prepared = preparation(None).fit_transform(stack)
     targets = fisher_targets(y, np.bincount(y).astype(float))

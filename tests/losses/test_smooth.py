@@ -18,8 +18,8 @@ from manykernels.losses.smooth import (
     Multinomial,
     Poisson,
     SmoothFunction,
-    SmoothLoss,
 )
+from manykernels.losses.smooth_loss import SmoothLoss
 from manykernels.solvers import SOLVERS, Newton
 from manykernels.solvers.base import Problem, complaint
 from tests.differences import assert_derivatives

@@ -70,7 +70,7 @@ def test_bad_input(change, message):
 
 
 @pytest.mark.parametrize("tol", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_tolerance_that_is_none_is_refused(tol):
+def test_an_invalid_tolerance_is_refused(tol):
     stack = KernelStack.from_arrays(random_gram_matrices(2, 20))
     with pytest.raises(ValueError, match="tol must be positive and finite"):
         lp_path(stack, np.arange(20) % 2, tol=tol)

@@ -354,7 +354,7 @@ def test_newer_formats_are_refused(load, content, number):
 
 
 @pytest.mark.parametrize("number", [0, -1, "1", 1.0, True, None, [1]])
-def test_formats_that_are_none(load, content, number):
+def test_unknown_formats(load, content, number):
     with pytest.raises(ModelFileError, match=r"its format .* is invalid"):
         load(with_header(content, format=number))
 

@@ -153,7 +153,7 @@ def test_deep_trees(load, content, depth):
 
 
 @pytest.mark.parametrize("tree", [b"[]", b"1", b"null", b"{}", b"{", b"\xff", b'{"protocol":2}'])
-def test_schemas_that_are_none(load, content, tree):
+def test_invalid_schemas(load, content, tree):
     members = members_of(content)
     members = {"manykernels.json": members["manykernels.json"], "schema.json": tree}
     with pytest.raises(ModelFileError):

@@ -99,7 +99,7 @@ def test_every_estimator_shows_what_it_has_learnt(entry):
     assert sum(shares) == pytest.approx(100.0, abs=0.2)
 
 
-def test_the_certificate_is_told():
+def test_the_certificate_is_reported():
     tables, y = views_and_classes()
     model = MKFDA(RBF()).fit(tables, y)
     assert str(model.certificate_) in model._repr_html_()

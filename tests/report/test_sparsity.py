@@ -85,7 +85,7 @@ def test_one_norm_and_one_kernel(stack):
     assert "only one kernel" in str(report)
 
 
-def test_a_fit_that_falls_short_says_so(stack, monkeypatch):
+def test_a_fit_that_does_not_converge_warns(stack, monkeypatch):
     def impatient(*args, **options):
         return walk_grid(*args, **{**options, "max_iter": 0})
 

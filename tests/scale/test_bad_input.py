@@ -109,7 +109,7 @@ def test_a_row_that_lacks_a_view():
         (pl.LazyFrame({"a": [1.0]}), "X is lazy"),
     ],
 )
-def test_a_table_that_is_none(X, message):
+def test_bad_tables_of_rows(X, message):
     with pytest.raises((ValueError, TypeError), match=message):
         read(X)
 
@@ -195,7 +195,7 @@ def test_a_target_that_is_missing(target):
         read(da.ones((30, 1), chunks=10), lazy)
 
 
-def test_targets_that_are_none():
+def test_invalid_targets():
     with pytest.raises(ValueError, match="sparse matrix"):
         read(np.ones((3, 1)), sparse.eye(3).tocsr())
     with pytest.raises(ValueError, match="y should be a 1d array"):
@@ -219,7 +219,7 @@ def test_targets_that_some_blocks_have():
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
-def test_a_weight_that_is_none(weight):
+def test_an_invalid_weight(weight):
     weights = np.ones(30)
     weights[23] = weight
     with pytest.raises(ValueError, match=f"sample_weight is {weight:g} at row 23"):
@@ -264,12 +264,12 @@ def test_what_has_no_rows(X):
 
 
 @pytest.mark.parametrize("block_size", [0, -1, 2.5, True, "many"])
-def test_sizes_that_are_none(block_size):
+def test_invalid_sizes(block_size):
     with pytest.raises(ValueError, match="block_size must be a whole number above 0"):
         row_blocks(np.ones((3, 1)), block_size=block_size)
 
 
-def test_dask_that_is_not_there(monkeypatch):
+def test_dask_is_not_installed(monkeypatch):
     X = da.ones((3, 1))
     monkeypatch.setitem(sys.modules, "dask.array", None)
     with pytest.raises(ImportError, match=r"manykernels\[dask\]"):

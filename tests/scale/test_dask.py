@@ -139,7 +139,7 @@ def test_everything_can_be_sent_to_workers(tmp_path):
     assert pickle.loads(pickle.dumps(reservoir)).size == 3
 
 
-def test_an_error_of_the_caller_is_its_own():
+def test_an_error_of_the_caller_is_not_changed():
     def fail(state, block):
         raise ZeroDivisionError("mine")
 

@@ -246,7 +246,7 @@ def test_features_lie_in_blocks_in_the_order_of_the_kernels():
     assert_array_equal(features(NUMBERS), np.column_stack([NUMBERS, 2 * NUMBERS[:, 1]]))
 
 
-def test_a_dict_of_tables_will_do():
+def test_a_dict_of_tables_is_accepted():
     features = of(Linear().of("one") * Categorical().of("two"), tables())
     found = np.empty((features.n_features, 25))
     features.write(tables(), found)

@@ -198,6 +198,6 @@ def test_weights_of_zero():
         Reservoir(3, 0).draw(row_blocks(np.ones((9, 1)), None, np.zeros(9)))
 
 
-def test_sizes_that_are_none():
+def test_invalid_sizes():
     with pytest.raises(ValueError, match="size must be at least 1"):
         Reservoir(0, 0)

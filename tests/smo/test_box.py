@@ -410,7 +410,7 @@ def test_samples_that_share_nothing():
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
-def test_a_kernel_that_tells_nothing_apart(value):
+def test_a_kernel_that_distinguishes_no_samples(value):
     """Zero or constant: all of the smaller class at its bound, the constant machine for it."""
     K = np.full((30, 30), value)
     y = np.where(np.arange(30) < 10, 1.0, -1.0)

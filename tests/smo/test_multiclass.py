@@ -141,7 +141,7 @@ def test_warm_start():
     assert warm.dual == pytest.approx(fresh.dual, rel=2e-4)
 
 
-def test_any_start_will_do():
+def test_any_start_is_accepted():
     K, labels = data(60, 4, seed=5)
     optimum = solve_multiclass(K, labels, 1.0, n_classes=4, tol=1e-8).dual
     rng = np.random.default_rng(0)

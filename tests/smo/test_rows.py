@@ -100,7 +100,7 @@ def test_products_need_the_rows_of_entries_other_than_zero(seed):
     assert len(rows.filled) == 15
 
 
-def test_a_matrix_that_is_there_is_not_copied():
+def test_a_complete_matrix_is_not_copied():
     K = gaussian(points(5))
     rows = Rows.of(K)
     assert rows.whole() is K

@@ -69,7 +69,7 @@ def test_bounds_of_rows_and_columns():
     assert_allclose(found.multipliers, [-2.0])
 
 
-def test_how_it_ended_is_told():
+def test_the_reason_for_stopping_is_reported():
     program = LinearProgram()
     program.add_columns([-1.0])
     assert program.solve().failure == "Unbounded"

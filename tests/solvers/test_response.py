@@ -23,14 +23,14 @@ def evaluation(hessian):
     )
 
 
-def test_a_curvature_that_can_be_told_has_an_answer():
+def test_a_curvature_above_rounding_gives_a_response():
     response = weight_response(evaluation([[2.0, 1.0], [1.0, 2.0]]), lp_domain(2.0))
     # On the plane (1, −1)/√2 the curvature is 1: P = ½ [[1, −1], [−1, 1]], M Mᵀ = 2 B P Bᵀ.
     assert response @ response.T == pytest.approx(np.ones((3, 3)), rel=1e-6)
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_a_curvature_that_is_rounding_has_none(sign):
+def test_a_curvature_of_rounding_errors_gives_no_response(sign):
     """By rounding a positive semi-definite matrix may have negative eigenvalues."""
     assert weight_response(evaluation([[sign, 3.0], [3.0, sign]]), lp_domain(2.0)) is None
 

@@ -11,9 +11,10 @@ from scipy.optimize import nnls
 from sklearn.base import is_classifier
 
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
-from ..estimators.inputs import Table, TrainingRows
 from ..estimators.kernel_data import ScaledTargets
+from ..estimators.training_rows import TrainingRows
 from ..kernels import KernelStack
+from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain, UnitTrace
 from ..utils.numerics import ACCUMULATED
 from ..utils.sklearn import StrOptions

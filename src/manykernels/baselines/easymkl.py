@@ -33,9 +33,10 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators.base import POSITIVE, FitTask, estimator, fits
-from ..estimators.inputs import Table, labelled_rows, one_against_rest
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
+from ..estimators.training_rows import labelled_rows, one_against_rest
+from ..kernels.tables import Table
 from ..losses.base import Certificate, Evaluation
 from ..losses.svm import HingeLoss, SquaredHingeLoss
 from ..utils.sklearn import Interval, warn_caller

@@ -13,11 +13,13 @@ from ..discriminant import N_FOLDS, Regression
 from ..domains import Domain
 from ..estimators.base import POSITIVE, KernelEstimator, estimator, fits
 from ..estimators.fda import FisherTask
-from ..estimators.inputs import MatrixSource, Table, TrainingRows, check_targets, discriminant_rows
+from ..estimators.inputs import MatrixSource
 from ..estimators.kernel_data import KernelData, Learnt, WeightParameters
 from ..estimators.learning import Point, fit_model
 from ..estimators.prediction import KernelDiscriminant
+from ..estimators.training_rows import TrainingRows, check_targets, discriminant_rows
 from ..kernels import KernelStack
+from ..kernels.tables import Table
 from ..kernels.transforms import Chain, UnitTrace
 from ..losses.base import ProblemSpec
 from ..losses.kim import KimLoss
@@ -136,7 +138,7 @@ class KimTask(FisherTask):
         self,
         estimator: KernelEstimator,
         X: Table,
-        y: ArrayLike,
+        y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
     ) -> TrainingRows:

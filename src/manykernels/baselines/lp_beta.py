@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from ..discriminant import Samples
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
 from ..estimators.held_out import SplitOutputs
-from ..estimators.inputs import Table, TrainingRows, labelled_rows
 from ..estimators.kernel_data import TrainingKernels, WeightLearning
 from ..estimators.prediction import KernelClassifier
 from ..estimators.search import Grid, Search, Splits, checked_positive, refuse_unsolved
@@ -28,6 +27,8 @@ from ..estimators.svm import (
     machine_groups,
 )
 from ..estimators.svm_cv import CLASSIFICATION_PENALTIES, PreparedKernels, held_out_outputs
+from ..estimators.training_rows import TrainingRows, labelled_rows
+from ..kernels.tables import Table
 from ..kernels.transforms import Chain
 from ..losses.base import Certificate
 from ..losses.svm import HingeLoss, one_class_problem

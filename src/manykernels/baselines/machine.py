@@ -22,21 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import MKSVC
 from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator
-from ..estimators.inputs import (
-    Source,
-    Table,
-    TrainingRows,
-    block_while_fitting,
-    by_blocks,
-    centred_rows,
-    centred_values,
-    is_multilabel,
-    labelled_rows,
-    matched_by_label,
-    rows_of_any_targets,
-    scored,
-    targeted_rows,
-)
+from ..estimators.inputs import Source, block_while_fitting, by_blocks, matched_by_label, scored
 from ..estimators.kernel_data import (
     KernelPredictor,
     TrainingKernels,
@@ -46,7 +32,17 @@ from ..estimators.kernel_data import (
 from ..estimators.prediction import takes_tables
 from ..estimators.search import is_validation_set
 from ..estimators.svm import MachineKernels, SupportVectors
+from ..estimators.training_rows import (
+    TrainingRows,
+    centred_rows,
+    centred_values,
+    is_multilabel,
+    labelled_rows,
+    rows_of_any_targets,
+    targeted_rows,
+)
 from ..kernels import KernelStack
+from ..kernels.tables import Table
 from ..kernels.transforms import Chain
 from ..utils.sklearn import groups_for, num_samples
 from ..utils.storable import storable

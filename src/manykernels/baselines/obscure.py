@@ -38,9 +38,10 @@ from sklearn.utils import check_random_state
 
 from ..domains import Domain, lp_domain
 from ..estimators.base import POSITIVE, FitTask, estimator, fits
-from ..estimators.inputs import Table, labelled_rows
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import INNER_SHARE, MachineKernels, SupportAttributes, SupportVectors
+from ..estimators.training_rows import labelled_rows
+from ..kernels.tables import Table
 from ..losses.base import Certificate
 from ..smo.program import Array, cholesky, min_curvature, solve_factored, step_within
 from ..utils.numerics import ACCUMULATED, EPS, ROUNDING

@@ -16,11 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from ..discriminant import fisher_targets
 from ..estimators import MKFDA, MKRidge
 from ..estimators.base import NON_NEGATIVE, POSITIVE, FitTask, KernelEstimator, estimator, fits
-from ..estimators.inputs import Table
 from ..estimators.kernel_data import ScaledTargets
 from ..gating.descent import DescentProgress
 from ..gating.objective import StationarityCertificate
 from ..kernels import KernelStack
+from ..kernels.tables import Table
 from ..kernels.transforms import Center
 from ..losses.square import SquareLoss
 from ..utils.numerics import EPS

@@ -12,12 +12,14 @@ from sklearn.utils import gen_batches
 
 from ..estimators import MKSVCCV
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
-from ..estimators.inputs import Table, TrainingRows
+from ..estimators.inputs import TrainingTable
 from ..estimators.search import Splits, is_validation_set
+from ..estimators.training_rows import TrainingRows
 from ..kernels import KernelStack, KernelUnion, kernels_for
 from ..kernels.checks import IndefiniteKernelError
 from ..kernels.operators import TILE_ROWS
 from ..kernels.stack import check_stack
+from ..kernels.tables import Table
 from ..utils.numerics import ACCUMULATED
 from ..utils.sklearn import HasMethods, StrOptions
 from ..utils.storable import storable
@@ -239,7 +241,7 @@ def _checked(product: KernelStack) -> KernelStack:
 def _with_positive_defaults(rows: TrainingRows) -> TrainingRows:
     """Select the default kernels without negative values, if no kernels were passed."""
     data = rows.data
-    if not isinstance(data, Table) or data.kernels is not None:
+    if not isinstance(data, TrainingTable) or data.kernels is not None:
         return rows
     pairs = [
         (name, kernel)

@@ -459,7 +459,7 @@ def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
         raise DataError(f"{str(path)!r} has no table {name!r}, only {listed(tables)}.")
     labels = pd.Index([str(label) for label in tables[name].labels])
     columns = data.obs.set_axis([str(label) for label in data.obs_names]).reindex(labels)
-    table = tables[name].table
+    table: Any = tables[name].table
     if tables[name].columns is not None:  # of a sparse matrix, which has no names itself
         table = pd.DataFrame(table.toarray(), columns=list(tables[name].columns))
     return Contents(path, columns, labels, table)

@@ -11,25 +11,10 @@ import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 
-from ..estimators import (
-    MKFDACV,
-    MKGLMCV,
-    MKSVCCV,
-    MKSVRCV,
-    MKCoxCV,
-    MKLogisticCV,
-    MKRidgeCV,
-)
-from ..kernels import (
-    Kernel,
-    KernelStack,
-    KernelUnion,
-    Views,
-    auto_kernels,
-    kernels_of_sets,
-)
+from ..estimators import MKFDACV, MKGLMCV, MKSVCCV, MKSVRCV, MKCoxCV, MKLogisticCV, MKRidgeCV
+from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels, kernels_of_sets
 from ..kernels.auto import as_union
-from ..kernels.tables import Table, naming, select_columns
+from ..kernels.tables import naming, select_columns
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
 from ..survival import survival_target
@@ -127,7 +112,7 @@ class Samples:
     group of each sample; None if there are none.
     """
 
-    X: Table
+    X: Any
     labels: pd.Index
     y: Any
     task: str
@@ -195,7 +180,7 @@ def training_samples(request: Request) -> Samples:
     columns = {role: _column(files[role], name, role) for role, name in request.columns.items()}
     y: Any = _survival(columns, files, request) if request.time else columns["target"]
     groups = columns.get("groups")
-    X: Table
+    X: Any
     if all_matrices(contents):
         X, labels = _stack(request.views, contents, lacking=request.missing != "error")
         rows, cols, _ = X.shape
@@ -392,9 +377,7 @@ def _row(label: Any, files: list[Contents]) -> str:
     return repr(label)
 
 
-def _with_target(
-    X: Table, labels: pd.Index, y: Any, request: Request
-) -> tuple[Any, pd.Index, Any]:
+def _with_target(X: Any, labels: pd.Index, y: Any, request: Request) -> tuple[Any, pd.Index, Any]:
     """Select the samples that have a target, and print a note about the others."""
     known = labels.isin(y.index)
     if not known.any():
@@ -472,7 +455,7 @@ def _note_names(frame: pd.DataFrame, view: str) -> None:
         )
 
 
-def labelled(table: Table, labels: pd.Index | None) -> Any:
+def labelled(table: Any, labels: pd.Index | None) -> Any:
     """Return sequences, or a table of single cells, with labels of their rows."""
     if labels is None or hasattr(table, "iloc"):
         return table if labels is None else table.set_axis(labels, axis=0)
@@ -537,7 +520,7 @@ def _stack(
 # -- Estimators and kernels -----------------------------------------------------------------------
 
 
-_ESTIMATORS = {
+_ESTIMATORS: dict[tuple[str, str], type] = {
     ("classification", "fisher"): MKFDACV,
     ("classification", "svm"): MKSVCCV,
     ("classification", "logistic"): MKLogisticCV,

@@ -28,15 +28,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
 
 from ..estimators.cox import SurvivalEstimator
-from ..estimators.inputs import (
-    checked_groups,
-    groups_of,
-    labels_of_rows,
-    may_lack_views,
-    refuse_useless_groups,
-    unchecked_stack,
-)
+from ..estimators.inputs import groups_of, labels_of_rows, may_lack_views, unchecked_stack
 from ..estimators.search import is_number
+from ..estimators.training_rows import checked_groups, refuse_useless_groups
 from ..inspection.study import refuse_split
 from ..kernels import KernelStack, Views
 from ..kernels.matching import matched_targets
@@ -133,7 +127,7 @@ def of_classes(methods: Mapping[str, BaseEstimator]) -> bool:
     return next(iter(kinds.values()))
 
 
-def of_survival(methods: Mapping[str, BaseEstimator], y: Any) -> bool:
+def of_survival(methods: Mapping[str, BaseEstimator], y: ArrayLike) -> bool:
     """Return whether a method, or a step of it, is a survival model, or y has named fields."""
     if getattr(getattr(y, "dtype", None), "names", None):
         return True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ..kernels.tables import Table
 from .base import (
     GREY,
     GUIDE,
@@ -103,7 +104,7 @@ class GateDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: KernelEstimator, X: Any, *, which: int = 0, ax: Any = None, **kwargs: Any
+        cls, estimator: KernelEstimator, X: Table, *, which: int = 0, ax: Any = None, **kwargs: Any
     ) -> Self:
         """Draw the gate of a fitted estimator, or shares in its regions.
 

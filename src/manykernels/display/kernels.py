@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..baselines.alignment import Alignments
 from ..kernels import KernelStack
+from ..kernels.tables import Table
 from ..kernels.views import are_views, as_views
 from .base import (
     BLUE,
@@ -121,7 +122,7 @@ class AlignmentDisplay(Display):
     def from_estimator(
         cls,
         estimator: KernelEstimator,
-        X: Any,
+        X: Table,
         y: ArrayLike | None = None,
         *,
         ax: Axes | None = None,
@@ -247,7 +248,7 @@ class MissingViewsDisplay(Display):
             )
 
     @classmethod
-    def from_views(cls, X: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+    def from_views(cls, X: Table, *, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the views of samples.
 
         Parameters

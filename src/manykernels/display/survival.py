@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from ..kernels.tables import Table
 from ..survival.curves import KaplanMeier, kaplan_meier
 from ..survival.targets import check_risk, survival_target
 from .base import (
@@ -113,7 +114,7 @@ class SurvivalDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y: Any,
+        y: ArrayLike,
         risk: ArrayLike,
         *,
         n_groups: int = 3,
@@ -146,7 +147,7 @@ class SurvivalDisplay(Display):
     @classmethod
     def of_predictions(
         cls,
-        y: Any,
+        y: ArrayLike,
         risk: ArrayLike,
         *,
         n_groups: int = 3,
@@ -165,7 +166,7 @@ class SurvivalDisplay(Display):
         return cls.from_curves(curves, confidence=confidence, unit=unit)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **kwargs: Any) -> Self:
+    def from_estimator(cls, estimator: Any, X: Table, y: ArrayLike, **kwargs: Any) -> Self:
         """Draw a curve for each of several groups of similar predicted risk.
 
         Parameters
@@ -183,7 +184,7 @@ class SurvivalDisplay(Display):
     @classmethod
     def from_groups(
         cls,
-        y: Any,
+        y: ArrayLike,
         groups: ArrayLike,
         *,
         order: Sequence[Any] | np.ndarray | None = None,
@@ -466,7 +467,7 @@ class SurvivalCalibrationDisplay(Display):
     @classmethod
     def from_predictions(
         cls,
-        y: Any,
+        y: ArrayLike,
         survival: ArrayLike,
         horizon: float,
         *,
@@ -504,7 +505,7 @@ class SurvivalCalibrationDisplay(Display):
     @classmethod
     def of_predictions(
         cls,
-        y: Any,
+        y: ArrayLike,
         survival: ArrayLike,
         horizon: float,
         *,
@@ -555,8 +556,8 @@ class SurvivalCalibrationDisplay(Display):
     def from_estimator(
         cls,
         estimator: Any,
-        X: Any,
-        y: Any,
+        X: Table,
+        y: ArrayLike,
         horizon: float,
         *,
         name: str | None = None,

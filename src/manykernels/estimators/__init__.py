@@ -2,7 +2,8 @@
 
 ====================  =======================================================================
 `base`                `KernelEstimator`; decorators of classes and ``fit``; callbacks
-`inputs`              reading X, y and sample weights: tables, views, kernel matrices
+`inputs`              reading X: tables, views, kernel matrices
+`training_rows`       rows of X with their targets, weights and groups
 `kernel_data`         kernels of the training rows; learning kernel weights; predictors
 `feature_data`        explicit features: the parameter ``approximation`` and ``partial_fit``
 `on_features`         models of explicit features, from moments or in passes

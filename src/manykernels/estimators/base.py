@@ -16,12 +16,14 @@ from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels.auto import have_names, parameters, with_parameters
 from ..kernels.completion import COMPLETIONS
+from ..kernels.tables import Table
 from ..kernels.transforms import NORMALIZATIONS
 from ..utils.sklearn import Interval, StrOptions
 from ..utils.versions import bar, html, shortened
@@ -93,7 +95,7 @@ def _entries(section: str) -> dict[str, str]:
 _LISTED = 8
 
 
-def learnt_html(estimator: Any) -> str:
+def learnt_html(estimator: KernelEstimator) -> str:
     """Shares of the kernels and the certificate in a line; nothing if there are no weights."""
     learnt = vars(estimator)
     names, found = (
@@ -133,15 +135,22 @@ class FitTask:
     """
 
     def __init__(
-        self, estimator: Any, context: Any, X: Any = None, y: Any = None, label: str = ""
+        self,
+        estimator: KernelEstimator,
+        context: Any,
+        X: Table = None,
+        y: ArrayLike | None = None,
+        label: str = "",
     ):
         self._estimator, self._context, self._label = estimator, context, label
-        self._data = {"X": X, "y": y}
+        self._data: dict[str, Any] = {"X": X, "y": y}
         self.stopped = False
         context.call_on_fit_task_begin(estimator=estimator, **self._data)
 
     @classmethod
-    def begin(cls, estimator: Any, X: Any, y: Any, max_subtasks: int | None) -> FitTask:
+    def begin(
+        cls, estimator: KernelEstimator, X: Table, y: ArrayLike | None, max_subtasks: int | None
+    ) -> FitTask:
         """The whole fit, of at most so many iterations or parts."""
         return cls(estimator, estimator._init_callback_context(max_subtasks=max_subtasks), X, y)
 
@@ -278,11 +287,11 @@ def fits(fit: Fit) -> Fit:
 
     @wraps(fit)
     def complete_fit(
-        estimator: Any,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         **more: Any,
     ) -> Any:
         for name in more.keys() - keywords:
@@ -380,7 +389,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
-    def _as_targets(self, y: Any) -> Any:
+    def _as_targets(self, y: ArrayLike | None) -> Any:
         """Return y in a form that can be matched with the rows of X by label."""
         return y
 
@@ -398,7 +407,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         task.end()
         return self
 
-    def _outputs(self, X: Any, coefficients: np.ndarray | None = None) -> np.ndarray:
+    def _outputs(self, X: Table, coefficients: np.ndarray | None = None) -> np.ndarray:
         """``Σ_i coefficient_i k(x, x_i)`` for every row x of X, (n_rows, n_outputs).
 
         The coefficients are those of the fit or, for other functions of X, the ones given.

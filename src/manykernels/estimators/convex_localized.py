@@ -6,10 +6,12 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..discriminant import checked_priors, fisher_targets, indicator_rule
 from ..gating.descent import ClassJudge, ValueJudge
 from ..gating.objective import SquareMachine
+from ..kernels.tables import Table
 from ..kernels.transforms import Center
 from ..losses.base import ProblemSpec
 from ..losses.square import SquareLoss
@@ -20,16 +22,10 @@ from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .fda import FisherTask
 from .held_out import CalibrationAttributes
-from .inputs import discriminant_rows, labelled_rows, spread_of_targets, targeted_rows
 from .kernel_data import KernelData, TrainingKernels, WeightLearning, WeightParameters
 from .learning import learn
 from .localized import LOCALIZED_CS
-from .prediction import (
-    EpsilonParameters,
-    KernelClassifier,
-    KernelDiscriminant,
-    KernelRegressor,
-)
+from .prediction import EpsilonParameters, KernelClassifier, KernelDiscriminant, KernelRegressor
 from .regional import (
     KernelsByRegion,
     RegionAttributes,
@@ -59,12 +55,8 @@ from .svm import (
     SupportAttributes,
     machine_groups,
 )
-from .svm_cv import (
-    DEFAULT_WIDTHS,
-    REGRESSION_PENALTIES,
-    ValueMachines,
-    held_out_outputs,
-)
+from .svm_cv import DEFAULT_WIDTHS, REGRESSION_PENALTIES, ValueMachines, held_out_outputs
+from .training_rows import discriminant_rows, labelled_rows, spread_of_targets, targeted_rows
 
 
 @storable
@@ -120,7 +112,7 @@ class ConvexLocalizedSVC(RegionParameters, KernelClassifier):
     C: float = 1.0
     loss: str = "hinge"
     multi_class: str = "shared"
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
     solver: ClassVar[str] = DEFAULT_SOLVER
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -131,7 +123,13 @@ class ConvexLocalizedSVC(RegionParameters, KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Find regions, learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
@@ -192,7 +190,13 @@ class ConvexLocalizedSVR(RegionParameters, KernelRegressor):
     solver: ClassVar[str] = DEFAULT_SOLVER
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Find regions, learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
         rows = targeted_rows(self, X, y, sample_weight, groups=groups)
@@ -264,7 +268,7 @@ class ConvexLocalizedFDA(KernelDiscriminant):
     """
 
     reg: float = 0.1
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
     tol: float = 1e-6
     solver: ClassVar[str] = DEFAULT_SOLVER
 
@@ -278,7 +282,13 @@ class ConvexLocalizedFDA(KernelDiscriminant):
     region_weights = RegionParameters.region_weights
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Find regions, learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
@@ -341,12 +351,6 @@ class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
         Norms to try; by default 1, 1.5 and inf.
     Cs : array-like of float, optional
         C to try; by default 0.01, 0.1, 1, 10 and 100, which suit normalised kernels.
-    cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
-        parts. Groups and repeated rows stay together, and a class of a single sample is in no test
-        part. A pair is a validation set.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class; "balanced" ones are those of each training part.
 
@@ -385,9 +389,9 @@ class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
     ((1, 2), (1, 2))
     """
 
-    ps: Any = None
-    Cs: Any = None
-    class_weight: Any = None
+    ps: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    class_weight: dict[Any, float] | str | None = None
     one_standard_error: ClassVar[bool] = False
     # The losses of ConvexLocalizedSVC by default.
     loss: ClassVar[str] = "hinge"
@@ -403,7 +407,13 @@ class ConvexLocalizedSVCCV(RegionParameters, KernelClassifier):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose regions, p and C, then learn from all samples."""
         regions, region_axes = region_grid(self)
         grid = Grid(
@@ -454,8 +464,6 @@ class ConvexLocalizedSVRCV(RegionParameters, KernelRegressor):
         C to try; by default 0.1, 1, 10 and 100 times the standard deviation of y.
     epsilons : array-like of float, optional
         ε to try; by default 0.01 and 0.1 times the standard deviation of y.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is R².
 
     Attributes
     ----------
@@ -488,9 +496,9 @@ class ConvexLocalizedSVRCV(RegionParameters, KernelRegressor):
     (2, True)
     """
 
-    ps: Any = None
-    Cs: Any = None
-    epsilons: Any = None
+    ps: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    epsilons: ArrayLike | None = None
     one_standard_error: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -502,7 +510,13 @@ class ConvexLocalizedSVRCV(RegionParameters, KernelRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose regions, p, C and ε, then learn from all samples."""
         regions, region_axes = region_grid(self)
         rows = targeted_rows(self, X, y, sample_weight, groups=groups)

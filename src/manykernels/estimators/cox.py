@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..discriminant import Samples
-from ..kernels.tables import object_array
+from ..kernels.tables import Table, object_array
 from ..losses.cox import Cox
 from ..losses.smooth import SmoothFunction
 from ..metrics.survival import concordance_index
@@ -26,7 +26,7 @@ from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import POSITIVE, KernelEstimator, estimator, fits, inherited
 from .held_out import HeldOut, HeldOutRisks, SplitOutputs
-from .inputs import TrainingRows, by_blocks, matched_by_label, rows_of_any_targets
+from .inputs import by_blocks, matched_by_label
 from .kernel_data import WeightParameters
 from .learning import fit_model
 from .search import (
@@ -38,6 +38,7 @@ from .search import (
     validation_curve,
 )
 from .smooth import SmoothTask
+from .training_rows import TrainingRows, rows_of_any_targets
 
 #: λ of Cox models by default.
 COX_REGS = tuple(np.logspace(-3, 4, 8).tolist())
@@ -46,7 +47,9 @@ COX_REGS = tuple(np.logspace(-3, 4, 8).tolist())
 # -- Targets: events and times, and perhaps entries and strata ------------------------------------
 
 
-def survival_records(y: Any, entry: Any = None, strata: Any = None) -> np.ndarray:
+def survival_records(
+    y: ArrayLike, entry: ArrayLike | None = None, strata: ArrayLike | None = None
+) -> np.ndarray:
     """Return events and times, and entries and strata if there are some, as a structured array."""
     targets = survival_array(y)
     columns = {name: targets[name] for name in ("event", "time")}
@@ -79,7 +82,12 @@ class CoxTask(SmoothTask):
     ties: str = "efron"
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         rows = rows_of_any_targets(estimator, X, y, sample_weight, centred=True)
         rows = rows.in_groups(groups, len(y), estimator)
@@ -171,11 +179,11 @@ class SurvivalEstimator(KernelEstimator):
         return survival_table(y.compute() if is_dask(y) else y)
 
     @by_blocks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """Risk of each row: the logarithm of its hazard relative to a sample of risk zero."""
         return self._outputs(X)[:, 0]
 
-    def predict_survival_function(self, X: Any, strata: ArrayLike | None = None) -> np.ndarray:
+    def predict_survival_function(self, X: Table, strata: ArrayLike | None = None) -> np.ndarray:
         """Probability of no event up to a time, a :class:`~.survival.StepFunction` for each row.
 
         Parameters
@@ -187,7 +195,7 @@ class SurvivalEstimator(KernelEstimator):
         return self._of_hazards(survival_curves, X, strata)
 
     def predict_cumulative_hazard_function(
-        self, X: Any, strata: ArrayLike | None = None
+        self, X: Table, strata: ArrayLike | None = None
     ) -> np.ndarray:
         """Cumulative hazard up to a time, a :class:`~.survival.StepFunction` for each row.
 
@@ -195,7 +203,9 @@ class SurvivalEstimator(KernelEstimator):
         """
         return self._of_hazards(hazard_functions, X, strata)
 
-    def _of_hazards(self, curves: Callable[..., np.ndarray], X: Any, strata: Any) -> np.ndarray:
+    def _of_hazards(
+        self, curves: Callable[..., np.ndarray], X: Table, strata: ArrayLike | None
+    ) -> np.ndarray:
         risk = np.asarray(self.predict(X))
         hazard = self.baseline_hazard_
         if not isinstance(hazard, dict):
@@ -220,7 +230,12 @@ class SurvivalEstimator(KernelEstimator):
         return result
 
     def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, strata: ArrayLike | None = None
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        strata: ArrayLike | None = None,
     ) -> float:
         """Harrell's concordance index on new samples.
 
@@ -302,7 +317,13 @@ class MKCox(SurvivalEstimator):
 
     @fits_survival
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, entry: Any = None, strata: Any = None
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        entry: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> Self:
         """Learn kernel weights and the risk."""
         task = CoxTask(float(self.reg), self.normalize, self.tol, self.ties)
@@ -324,17 +345,13 @@ class MKCoxCV(SurvivalEstimator):
         Norms to try; by default 1, 4/3, 2 and ∞.
     regs : array-like of float, optional
         λ to try; by default eight from 1e-3 to 1e4.
-    cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        A number of folds, by default five: shuffled with a fixed seed, with events in equal
-        parts. Rows that repeat others stay together. A pair is a validation set.
     scoring : str, callable or None, default="partial_likelihood"
         A name in :data:`manykernels.metrics.SCORERS`, or as in
         :class:`~sklearn.model_selection.GridSearchCV`; None is Harrell's concordance index. The
         default is the share of the deviance of held-out samples that is explained, which is less
         noisy than a concordance index and chose better models on five of eight data sets (and
-        slightly worse ones on two). If there are
-        strata, these scorers compare samples within strata; functions of your own do not know
-        them.
+        slightly worse ones on two). If there are strata, these scorers compare samples within
+        strata; functions of your own do not know them.
 
     Attributes
     ----------
@@ -358,8 +375,8 @@ class MKCoxCV(SurvivalEstimator):
     True
     """
 
-    ps: Any = None
-    regs: Any = None
+    ps: ArrayLike | None = None
+    regs: ArrayLike | None = None
     scoring: Any = "partial_likelihood"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -372,13 +389,13 @@ class MKCoxCV(SurvivalEstimator):
     @fits_survival
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         *,
-        entry: Any = None,
-        strata: Any = None,
+        entry: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> Self:
         """Choose p and λ, then learn from all samples."""
         task = CoxTask(None, self.normalize, self.tol, self.ties)

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from ..discriminant import (
@@ -24,16 +25,16 @@ from ..discriminant import (
 )
 from ..domains import Domain, lp_domain
 from ..kernels import Bands, Denoise
+from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain
 from ..losses.base import Loss, ProblemSpec
 from ..losses.square import JointSquareLoss, SquareLoss
 from ..solvers.path import GridPoint, GridRecord, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
-from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
+from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
 from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
 from .held_out import HeldOutProbabilities, SplitOutputs, better_rule
-from .inputs import TrainingRows, discriminant_rows
 from .kernel_data import (
     EVIDENCE,
     NORM_OR_EVIDENCE,
@@ -65,6 +66,7 @@ from .search import (
     validation_curve,
     walk_points,
 )
+from .training_rows import TrainingRows, discriminant_rows
 
 
 @dataclass(frozen=True)
@@ -78,14 +80,19 @@ class FisherTask(Task):
     reg: float | str | None = None
     normalize: str | None = "multiplicative"
     denoise: Any = None
-    class_weight: Any = None
-    priors: Any = None
+    class_weight: dict[Any, float] | str | None = None
+    priors: ArrayLike | None = None
     multi_label: str = "separate"
 
     classifies: ClassVar[bool] = True
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         options: dict[str, Any] = {"class_weight": self.class_weight, "groups": groups}
         rows = discriminant_rows(estimator, X, y, sample_weight, **options)
@@ -229,7 +236,12 @@ class FisherTask(Task):
         return ("indicator",) if n_classes == 2 else ("indicator", "discriminant")
 
     def search(
-        self, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        rows: TrainingRows,
+        kernels: TrainingKernels,
     ) -> Search:
         samples = kernels.samples(rows)
         self._check_priors(samples)
@@ -360,7 +372,7 @@ class FisherTask(Task):
                 scores.append(rule.scores(values))
         return scores
 
-    def refuse_with_features(self, estimator: Any) -> None:
+    def refuse_with_features(self, estimator: KernelEstimator) -> None:
         """Raise if a parameter does not go with explicit features."""
         why = "principal axes are those of a kernel matrix"
         refuse_with_features(estimator, denoise=(None, why))
@@ -511,7 +523,7 @@ class MKFDA(KernelDiscriminant):
 
     reg: float | str = 0.1
     denoise: Any = None
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
     tol: float = 1e-6
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -530,7 +542,13 @@ class MKFDA(KernelDiscriminant):
         return FisherTask(reg, self.normalize, *options)
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn kernel weights and the discriminant.
 
         Parameters
@@ -638,10 +656,10 @@ class MKFDACV(KernelDiscriminant):
     0.56
     """
 
-    ps: Any = None
-    regs: Any = None
+    ps: ArrayLike | None = None
+    regs: ArrayLike | None = None
     denoise: Any = None
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
     tol: float = 1e-5
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -656,7 +674,13 @@ class MKFDACV(KernelDiscriminant):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p and λ, then learn from all samples.
 
         Parameters

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import compute_class_weight
@@ -17,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..kernels.auto import kernels_for
 from ..kernels.columns import trained_columns
 from ..kernels.completion import explaining_lacking_rows
-from ..kernels.tables import SharedTable, naming
+from ..kernels.tables import SharedTable, Table, naming
 from ..scale import Nystrom
 from ..scale.blocks import comes_in_blocks, row_blocks, values_of_rows
 from ..scale.features import Approximation, FeatureMap, require_room, rows_for_errors
@@ -27,18 +28,16 @@ from ..scale.sampling import Census, Plan, Reservoir, Sample, first_rows, units_
 from ..utils.folds import about_groups, group_numbers, splits_of_rows
 from ..utils.numerics import ROUNDING, n_threads
 from ..utils.sklearn import StrOptions, check_y, num_samples, safe_indexing, warn_caller
-from .base import estimator
+from .base import KernelEstimator, estimator
 from .inputs import (
     FEATURES,
     TableSource,
-    checked_groups,
     copy_with_features,
     groups_of,
     may_have_gaps,
     read_training,
-    refuse_useless_groups,
-    rows_that_count,
 )
+from .training_rows import checked_groups, refuse_useless_groups, rows_that_count
 
 
 @dataclass(frozen=True)
@@ -148,13 +147,19 @@ class Gathering:
     that choose, or a number of folds; zero without splits.
     """
 
-    estimator: Any
+    estimator: KernelEstimator
     approximation: Approximation
     classifies: bool
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
     cv: Any = 0
 
-    def gather(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> FeatureRows:
+    def gather(
+        self,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None = None,
+    ) -> FeatureRows:
         """All passes over X."""
         blocks = self.blocks(X, y, sample_weight)
         if groups is None:
@@ -163,7 +168,9 @@ class Gathering:
             groups = values_of_rows(X, groups, "groups")
         return self.gathered(blocks, y, checked_groups(groups, blocks.count()))
 
-    def gathered(self, blocks: RowBlocks, y: Any, groups: np.ndarray | None = None) -> FeatureRows:
+    def gathered(
+        self, blocks: RowBlocks, y: ArrayLike | None, groups: np.ndarray | None = None
+    ) -> FeatureRows:
         """All passes over the rows, whose targets are `y` unless they come with the blocks.
 
         `groups` are labels of the groups of all rows, if some were given.
@@ -221,7 +228,7 @@ class Gathering:
             classes, labels = np.unique(y, return_inverse=True)
             refuse_useless_groups(groups[rows], labels, classes)
 
-    def blocks(self, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
+    def blocks(self, X: Table, y: ArrayLike | None, sample_weight: ArrayLike | None) -> RowBlocks:
         """The rows in blocks, checked as they are read."""
         size = self.approximation.block_size
         if self.classifies and isinstance(y, np.ndarray | list):
@@ -269,7 +276,7 @@ class Gathering:
     def _plan(
         self,
         blocks: RowBlocks,
-        y: Any,
+        y: ArrayLike | None,
         sample: Sample,
         census: Census,
         units: np.ndarray | None,
@@ -427,7 +434,7 @@ class FeatureStream:
         self.moments = self._accumulator(self.moments, block)
         self._drawn = self.gathering.reservoir(self.units).accumulate(self._drawn, block)
 
-    def refuse_other_parameters(self, estimator: Any) -> None:
+    def refuse_other_parameters(self, estimator: KernelEstimator) -> None:
         """Raise if the estimator has other parameters now that sums over rows depend on."""
         for name, value in _parameters_of_rows(estimator).items():
             if not _same(value, self._parameters[name]):
@@ -440,7 +447,7 @@ class FeatureStream:
                     "sklearn.base.clone(model), or fit all rows."
                 )
 
-    def read(self, X: Any) -> Any:
+    def read(self, X: Table) -> Any:
         """Rows with the columns of those before, and what these hold; others are refused."""
         features = {name: self._attributes[name] for name in FEATURES if name in self._attributes}
         return self._source.read(copy_with_features(self.gathering.estimator, features), X)
@@ -500,7 +507,7 @@ class FeatureStream:
         )
 
 
-def _parameters_of_rows(estimator: Any) -> dict[str, Any]:
+def _parameters_of_rows(estimator: KernelEstimator) -> dict[str, Any]:
     """Parameters that moments depend on; others, such as p and λ, come after these."""
     params: dict[str, Any] = estimator.get_params(deep=False)
     return {name: params[name] for name in _OF_ROWS if name in params}
@@ -571,7 +578,7 @@ class ApproximationParameters:
     }
 
 
-def approximation_for(estimator: Any, X: Any) -> Approximation | None:
+def approximation_for(estimator: KernelEstimator, X: Table) -> Approximation | None:
     """Return the approximation that an estimator uses for this X, or None."""
     given: Any = estimator.get_params(deep=False).get("approximation")
     if given != "auto":
@@ -604,7 +611,7 @@ class MomentAttributes:
     """
 
 
-def refuse_with_features(estimator: Any, **allowed: Any) -> None:
+def refuse_with_features(estimator: KernelEstimator, **allowed: Any) -> None:
     """Raise if a parameter has another value than the ones that explicit features allow."""
     name = type(estimator).__name__
     if estimator._is_precomputed:

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,16 +29,18 @@ from ..gating.descent import (
 from ..gating.gates import Gate, as_gate
 from ..gating.objective import Machine
 from ..kernels import KernelStack, Views
+from ..kernels.tables import Table
 from ..kernels.transforms import Chain
 from ..utils.folds import stratified_folds
 from ..utils.sklearn import num_samples, safe_indexing
 from ..utils.storable import storable
 from .base import FitTask, estimator
 from .held_out import SplitOutputs
-from .inputs import Source, TrainingRows, by_blocks, parts_of
+from .inputs import Source, by_blocks, parts_of
 from .kernel_data import BLOCK_ENTRIES, KernelPredictor, TrainingKernels
 from .search import Grid, Search, Split, checked_gate_penalties
 from .svm import SupportVectors
+from .training_rows import TrainingRows
 
 
 @storable
@@ -289,7 +292,7 @@ class GateParameters:
             self.gating = as_gate(self.gating)
         return super().set_params(**params)  # type: ignore[misc]
 
-    def gate(self, X: Any) -> np.ndarray:
+    def gate(self, X: Table) -> np.ndarray:
         """Return how much each kernel counts, (n_rows, n_kernels).
 
         With a gate for every class, (n_classes, n_rows, n_kernels).
@@ -299,11 +302,11 @@ class GateParameters:
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs.swapaxes(0, 1)
 
     @by_blocks
-    def _gates(self, X: Any) -> np.ndarray:
+    def _gates(self, X: Table) -> np.ndarray:
         """Return the outputs of every gate, (n_rows, n_gates, n_kernels)."""
         return np.stack(self._predictor.gate_outputs(self, X), axis=1)
 
-    def active_kernels(self, X: Any) -> np.ndarray:
+    def active_kernels(self, X: Table) -> np.ndarray:
         """Whether each kernel counts: its gate is above `threshold`; shaped as :meth:`gate`."""
         return self.gate(X) > as_gate(self.gating).threshold
 
@@ -316,7 +319,7 @@ class GateParameters:
         check_is_fitted(self)
         return self._predictor.region_summary(as_gate(self.gating).threshold)
 
-    def evaluations(self, X: Any) -> Evaluations:
+    def evaluations(self, X: Table) -> Evaluations:
         """Count the kernel values of a prediction for X, and those that the gate saves.
 
         Kernel values for the features of the gate are not counted.
@@ -460,12 +463,12 @@ class GatedPredictor:
     training_gates: list[np.ndarray]
     vectors: SupportVectors
 
-    def gate_outputs(self, estimator: Any, X: Any) -> list[np.ndarray]:
+    def gate_outputs(self, estimator: BaseEstimator, X: Table) -> list[np.ndarray]:
         """Return η of the rows of X for every gate, (n_rows, n_kernels) each."""
         return self._gates_at(self.source.read(estimator, X))
 
     def outputs(
-        self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
+        self, estimator: BaseEstimator, X: Table, coefficients: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the outputs of new samples, (n_rows, n_outputs).
 
@@ -494,7 +497,7 @@ class GatedPredictor:
                     outputs[some, of_gate] += new[some, p, None] * (block @ gated)
         return outputs
 
-    def evaluations(self, estimator: Any, X: Any) -> Evaluations:
+    def evaluations(self, estimator: BaseEstimator, X: Table) -> Evaluations:
         """Return the number of kernel values that :meth:`outputs` needs."""
         gates, threshold = self.gate_outputs(estimator, X), as_gate(estimator.gating).threshold
         n_rows, n_kernels = gates[0].shape

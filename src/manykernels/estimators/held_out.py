@@ -29,6 +29,7 @@ from ..discriminant import (
     rule_offsets,
 )
 from ..gating.descent import HeldOutLosses
+from ..kernels.tables import Table
 from ..losses.smooth import SmoothFunction, with_best_biases
 from ..metrics.survival import concordance_index_scorer
 from ..solvers.path import GridProgress, GridRecord, Position, SolvedPoint, solved_in_all
@@ -42,7 +43,7 @@ from ..utils.folds import (
     score_table,
 )
 from ..utils.storable import storable
-from .inputs import about_label
+from .training_rows import about_label
 
 # Relative difference between a loss and the sum of the losses of samples, to be called a sum:
 # far above rounding errors, far below the share of a sample.
@@ -368,13 +369,13 @@ class KnownDecisions(KnownClassifier):
         self.decisions = decisions
         self.calibration = calibration
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> np.ndarray:
         return self.decisions
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         return self.classes[chosen_classes(self.decisions)]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> np.ndarray:
         # Computed on request, because most scorers do not need probabilities.
         probabilities: np.ndarray = np.exp(self.calibration().log_probabilities(self.decisions))
         return probabilities

@@ -16,6 +16,7 @@ from ..domains import Domain, Simplex, lp_domain, product_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
+from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain
 from ..losses.base import Certificate, Loss, ProblemSpec
 from ..losses.features import FeatureEvaluation
@@ -38,8 +39,9 @@ from ..utils.files import GIB
 from ..utils.numerics import EPS, ROUNDING, available_memory
 from ..utils.sklearn import Interval, StrOptions, num_samples, warn_caller
 from ..utils.storable import storable
-from .base import FitTask, estimator
-from .inputs import Source, Table, TrainingRows
+from .base import FitTask, KernelEstimator, estimator
+from .inputs import Source, TrainingTable
+from .training_rows import TrainingRows
 
 # -- Kernels of the training rows, and sums of kernels between new rows and these -----------------
 
@@ -77,7 +79,7 @@ class TrainingKernels:
         stack, source = rows.data.compute(sample_weight, shift_invariant, solver, rows.on_demand)
         if rows.given_groups is not None and isinstance(stack, KernelStack):
             stack = stack._changed(groups=rows.groups)  # for transforms that hold samples out
-        by_default = isinstance(rows.data, Table) and rows.data.kernels is None
+        by_default = isinstance(rows.data, TrainingTable) and rows.data.kernels is None
         return cls(stack, source, shift_invariant, rows.data.missing, by_default)
 
     def preparation(self, normalize: str | None, *, center: bool = True) -> Chain:
@@ -183,7 +185,7 @@ class KernelPredictor:
         return cls(source, transform, inputs, weights[..., used], coefficients)
 
     def outputs(
-        self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
+        self, estimator: KernelEstimator, X: Table, coefficients: np.ndarray | None = None
     ) -> np.ndarray:
         """``Σ_j β_j K_j(X, training samples) @ coefficients``, (n_rows, n_outputs).
 
@@ -307,13 +309,17 @@ class WeightLearning:
     max_iter: int
 
     @classmethod
-    def of(cls, estimator: Any) -> WeightLearning:
+    def of(cls, estimator: KernelEstimator) -> WeightLearning:
         """From the parameters p, solver, tol and max_iter."""
         return cls.at(estimator, as_norm(estimator.p), estimator.solver, estimator.max_iter)
 
     @classmethod
     def at(
-        cls, estimator: Any, p: float, solver: Any = DEFAULT_SOLVER, max_iter: int | None = None
+        cls,
+        estimator: KernelEstimator,
+        p: float,
+        solver: Any = DEFAULT_SOLVER,
+        max_iter: int | None = None,
     ) -> WeightLearning:
         """With the norm p, NaN for "evidence", to the accuracy `tol` of an estimator."""
         chosen, domain = as_solver(solver), lp_domain(1.0 if np.isnan(p) else p)
@@ -360,7 +366,7 @@ class WeightLearning:
     def _on_demand(self, data: Any, spec: ProblemSpec) -> bool:
         """Whether kernels are computed when they are needed: as the solver says, or by memory."""
         asked = self.solver.on_demand
-        if not isinstance(data, Table) or asked is False:
+        if not isinstance(data, TrainingTable) or asked is False:
             return False
         if asked is not None:
             return asked

@@ -15,20 +15,22 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
 from ..discriminant import Samples
 from ..domains import Domain
 from ..kernels.completion import preparation_with
+from ..kernels.tables import Table
 from ..kernels.transforms import Chain
 from ..losses.base import Loss, ProblemSpec
 from ..losses.features import FeatureLoss
 from ..scale.features import Approximation
 from ..scale.rows import refuse_no_rows
-from .base import FitTask
+from .base import FitTask, KernelEstimator
 from .feature_data import FeatureRows, FeatureStream, Gathering, approximation_for
-from .inputs import TrainingRows, matched_by_label
+from .inputs import matched_by_label
 from .kernel_data import (
     KernelData,
     KernelPart,
@@ -39,6 +41,7 @@ from .kernel_data import (
 )
 from .on_features import FeatureData, FeatureSearch
 from .search import Grid, Search, Split, refuse_single_split
+from .training_rows import TrainingRows
 
 #: Parameters of one loss: a point of a grid, or empty for those of the task.
 Point = Mapping[str, float]
@@ -51,7 +54,12 @@ class Task(ABC):
 
     @abstractmethod
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         """Read and check X, y, the sample weights and the groups."""
 
@@ -99,7 +107,7 @@ class Task(ABC):
         Weights respond to left-out samples within their domain; without one they are held.
         """
 
-    def refuse_with_features(self, estimator: Any) -> None:
+    def refuse_with_features(self, estimator: KernelEstimator) -> None:
         """Raise if a parameter of the estimator does not go with explicit features."""
         raise TypeError(f"{type(self).__name__} does not learn from explicit features.")
 
@@ -108,7 +116,12 @@ class Task(ABC):
         return 1
 
     def search(
-        self, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        rows: TrainingRows,
+        kernels: TrainingKernels,
     ) -> Search:
         """Divide the rows for cross-validation, and begin the task of the fit."""
         return Search.of(estimator, X, y, rows, kernels, kernels.samples(rows))
@@ -125,12 +138,12 @@ class Task(ABC):
 
 
 def fit_model(
-    estimator: Any,
+    estimator: KernelEstimator,
     task: Task,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    groups: Any = None,
+    X: Table,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     grid: Grid | Callable[[TrainingRows], Grid] | None = None,
 ) -> Any:
     """Fit an estimator; with a grid, choose one of its points first.
@@ -163,7 +176,7 @@ def fit_model(
 
 
 def learn_at(
-    estimator: Any, task: Task, data: Any, points: Sequence[Point], progress: FitTask
+    estimator: KernelEstimator, task: Task, data: Any, points: Sequence[Point], progress: FitTask
 ) -> dict[str, Any]:
     """Learn at chosen points, as the last part of a search; return the fitted attributes."""
     learnings = [WeightLearning.at(estimator, point["p"]) for point in points]
@@ -219,7 +232,7 @@ def by_labels(whole: Any, samples: Samples, multi_label: str) -> list[list[Any]]
 # -- Explicit features: all rows at once, or added by ``partial_fit`` -----------------------------
 
 
-def refuse_labels_with_features(estimator: Any, y: Any) -> None:
+def refuse_labels_with_features(estimator: KernelEstimator, y: ArrayLike | None) -> None:
     """Raise if y has several labels per sample, for an estimator with an `approximation`."""
     shape: tuple[int, ...] = getattr(y, "shape", ())
     if hasattr(estimator, "multi_label") and len(shape) == 2 and shape[1] > 1:
@@ -231,7 +244,7 @@ def refuse_labels_with_features(estimator: Any, y: Any) -> None:
 
 
 def _gathering(
-    estimator: Any, task: Any, approximation: Approximation, with_splits: bool
+    estimator: KernelEstimator, task: Any, approximation: Approximation, with_splits: bool
 ) -> Gathering:
     """Return what collects the moments of the rows, after checks of the parameters."""
     task.refuse_with_features(estimator)
@@ -242,7 +255,14 @@ def _gathering(
     return Gathering(estimator, approximation, task.classifies, task.class_weight, cv)
 
 
-def _fit_moments(estimator: Any, task: Task, rows: FeatureRows, X: Any, y: Any, grid: Any) -> Any:
+def _fit_moments(
+    estimator: KernelEstimator,
+    task: Task,
+    rows: FeatureRows,
+    X: Table,
+    y: ArrayLike | None,
+    grid: Any,
+) -> Any:
     """Fit an estimator to the moments of explicit features."""
     if grid is None:
         data, learning = FeatureData.of(rows, estimator.normalize), WeightLearning.of(estimator)
@@ -260,12 +280,18 @@ def _fit_moments(estimator: Any, task: Task, rows: FeatureRows, X: Any, y: Any, 
     return estimator._keep(progress, fitted, attributes, _stream=rows.stream)
 
 
-def _takes_more(estimator: Any) -> bool:
+def _takes_more(estimator: KernelEstimator) -> bool:
     """Whether an estimator has ``partial_fit``: there is none on kernel matrices."""
     return isinstance(estimator.approximation, Approximation)
 
 
-def _add_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
+def _add_rows(
+    estimator: Any,
+    X: Table,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    classes: Any = None,
+) -> Any:
     """Learn from more rows, and from all of those before; an error changes nothing."""
     estimator._validate_params()
     X, y, sample_weight, _ = matched_by_label(estimator, X, y, sample_weight)
@@ -316,7 +342,7 @@ def _add_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any =
 @available_if(_takes_more)
 @with_callbacks
 def partial_fit_classes(
-    self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    self: Any, X: Table, y: ArrayLike, classes: Any = None, sample_weight: ArrayLike | None = None
 ) -> Any:
     """Learn from more rows, added to those of all calls before.
 
@@ -342,7 +368,9 @@ def partial_fit_classes(
 
 @available_if(_takes_more)
 @with_callbacks
-def partial_fit_values(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+def partial_fit_values(
+    self: Any, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None
+) -> Any:
     """Learn from more rows, added to those of all calls before.
 
     Widths of kernels, landmarks and frequencies are learnt from the rows of the first call.

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..discriminant import Decision, fisher_targets, indicator_rule
 from ..gating.descent import ClassJudge, GateLearning, Judge, ValueJudge
 from ..gating.gates import Gate
 from ..gating.objective import BoxMachine, Machine, MulticlassMachine, SquareMachine
 from ..kernels import KernelStack
+from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain
 from ..losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_problem
 from ..utils.sklearn import StrOptions
@@ -20,15 +22,6 @@ from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .fda import FisherTask
 from .gated import DescentAttributes, GatedGrid, GatedKernels, GateParameters, gate_penalties
 from .held_out import CalibrationAttributes
-from .inputs import (
-    TrainingRows,
-    discriminant_rows,
-    labelled_rows,
-    one_against_rest,
-    spread_of_targets,
-    targeted_rows,
-    unlabelled_rows,
-)
 from .kernel_data import KernelData
 from .prediction import (
     EpsilonParameters,
@@ -49,6 +42,15 @@ from .search import (
 )
 from .svm import SupportAttributes
 from .svm_cv import DEFAULT_WIDTHS, REGRESSION_PENALTIES
+from .training_rows import (
+    TrainingRows,
+    discriminant_rows,
+    labelled_rows,
+    one_against_rest,
+    spread_of_targets,
+    targeted_rows,
+    unlabelled_rows,
+)
 
 
 @storable
@@ -90,7 +92,7 @@ class LocalizedSVC(GateParameters, KernelClassifier):
 
     C: float = 1.0
     multi_class: str = "shared"
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "C": POSITIVE,
@@ -99,7 +101,13 @@ class LocalizedSVC(GateParameters, KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the gate and the machine."""
         learning = GateLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
@@ -156,7 +164,13 @@ class LocalizedSVR(GateParameters, KernelRegressor):
     """
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the gate and the machine."""
         learning = GateLearning.of(self)
         rows = targeted_rows(self, X, y, sample_weight, groups=groups)
@@ -197,7 +211,9 @@ class LocalizedOneClassSVM(GateParameters, NoveltyDetector):
     gating: str | Gate = "softmax"
 
     @fits
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Table, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn the gate and the machine."""
         learning = GateLearning.of(self)
         rows = unlabelled_rows(self, X, sample_weight)
@@ -253,7 +269,7 @@ class LocalizedFDA(GateParameters, KernelClassifier):
     """
 
     reg: float = 0.1
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "reg": POSITIVE,
@@ -263,7 +279,13 @@ class LocalizedFDA(GateParameters, KernelClassifier):
     _probabilities = "scores"
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the gate and the discriminant."""
         learning = GateLearning.of(self)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight, groups=groups)
@@ -325,8 +347,6 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
         parts. Groups and repeated rows stay together, and a class of a single sample is in no test
         part.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
 
@@ -351,9 +371,9 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
     (True, True)
     """
 
-    ps: Any = None
-    Cs: Any = None
-    class_weight: Any = None
+    ps: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    class_weight: dict[Any, float] | str | None = None
     one_standard_error: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -366,7 +386,13 @@ class LocalizedSVCCV(GateParameters, KernelClassifier):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p, C and the penalty on the gate, then learn from all samples."""
         learning = GateLearning.of_path(self)
         grid = Grid(
@@ -412,8 +438,6 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
     cv : None, int, splitter or iterable of splits, default=None
         A number of folds, by default five, shuffled with a fixed seed; groups and repeated rows
         stay together.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is R².
 
     Attributes
     ----------
@@ -439,9 +463,9 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
     (True, True)
     """
 
-    ps: Any = None
-    Cs: Any = None
-    epsilons: Any = None
+    ps: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    epsilons: ArrayLike | None = None
     one_standard_error: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -453,7 +477,13 @@ class LocalizedSVRCV(GateParameters, KernelRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p, C, ε and the penalty on the gate, then learn from all samples."""
         learning = GateLearning.of_path(self)
         rows = targeted_rows(self, X, y, sample_weight, groups=groups)

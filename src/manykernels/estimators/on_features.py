@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from ..discriminant import Samples, fisher_targets
-from ..kernels.tables import naming
+from ..kernels.tables import Table, naming
 from ..losses.features import FeatureLoss, FeatureSums, PartialLeftOut, SingleRows
 from ..losses.left_out import LeavesOut
 from ..scale.features import FeatureMap
@@ -26,10 +26,11 @@ from ..scale.sampling import Plan
 from ..utils.numerics import ROUNDING, matmul
 from ..utils.sklearn import num_samples, safe_indexing, warn_caller
 from ..utils.storable import storable
-from .base import FitTask
+from .base import FitTask, KernelEstimator
 from .feature_data import FeatureRows, Gathering
-from .inputs import TableSource, class_weighted
+from .inputs import TableSource
 from .kernel_data import Learnt, WeightLearning, joined_certificate, targets_rounding
+from .training_rows import class_weighted
 
 # Rows whose features are computed at once in predictions.
 _ROWS_AT_ONCE = 4096
@@ -135,7 +136,7 @@ class FeaturePredictor:
     coefficients: np.ndarray
 
     def outputs(
-        self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
+        self, estimator: KernelEstimator, X: Table, coefficients: np.ndarray | None = None
     ) -> np.ndarray:
         """(n_rows, k); other coefficients than those of the fit give other functions of X."""
         coefficients = self.coefficients if coefficients is None else coefficients
@@ -342,7 +343,7 @@ class FeaturePart:
 class FeatureSearch:
     """Splits of moments, judged by the rows of a sample; see :class:`Search`."""
 
-    estimator: Any
+    estimator: KernelEstimator
     rows: FeatureRows
     task: FitTask
 
@@ -434,7 +435,7 @@ def learn_machines_on_features(
     blocks: RowBlocks,
     groups: np.ndarray,
     C: float,
-    class_weight: Any,
+    class_weight: dict[Any, float] | str | None,
     normalize: str | None,
     learning: WeightLearning,
     task: FitTask,

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import (
     ClassifierMixin,
@@ -21,6 +22,7 @@ from sklearn.base import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..kernels.tables import Table
 from ..utils.numerics import EPS
 from ..utils.sklearn import Interval, StrOptions
 from .base import NON_NEGATIVE, POSITIVE, KernelEstimator, estimator
@@ -28,12 +30,12 @@ from .held_out import chosen_classes
 from .inputs import by_blocks, scored
 
 
-def takes_tables(estimator: Any) -> bool:
+def takes_tables(estimator: KernelEstimator) -> bool:
     """Whether an estimator is a fitted classifier, or can be fitted to a table."""
     return not estimator._is_precomputed or hasattr(estimator, "classes_")
 
 
-def gives_probabilities(estimator: Any) -> bool:
+def gives_probabilities(estimator: KernelEstimator) -> bool:
     """Whether an estimator has ``predict_proba`` at this moment."""
     # Not before a fit to precomputed kernels: scikit-learn's check of decision values against
     # probabilities fits any unfitted estimator that has both methods to a table.
@@ -93,7 +95,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return hasattr(self, "n_labels_")
 
     @by_blocks
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> np.ndarray:
         """Scores of the classes, or of several labels, (n_rows, n_classes).
 
         For two classes one score per row, (n_rows,), positive for the second class.
@@ -102,7 +104,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return scores[:, 0] if len(self.classes_) == 2 and not self._has_labels else scores
 
     @by_blocks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """Class of each row, or an indicator matrix of several labels, (n_rows, n_labels)."""
         scores = self.decision_function(X)
         return (
@@ -111,7 +113,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     @available_if(gives_probabilities)
     @by_blocks
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> np.ndarray:
         """Class probabilities, or those of several labels, (n_rows, n_classes)."""
         if self._probabilities == "calibrated":
             return np.exp(self.predict_log_proba(X))
@@ -124,7 +126,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     @available_if(gives_probabilities)
     @by_blocks
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Table) -> np.ndarray:
         """Logarithms of :meth:`predict_proba`, (n_rows, n_classes)."""
         scores = self.decision_function(X)
         calibrated = self._probabilities == "calibrated"
@@ -146,7 +148,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         tags.classifier_tags.multi_label = hasattr(self, "multi_label") and exact
         return tags
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy on new samples; rows of X and y are matched as in ``fit``.
 
         Of several labels, the share of samples with all labels right.
@@ -180,7 +182,7 @@ class KernelDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         Training rows, unless precomputed.
     """
 
-    priors: Any = None
+    priors: ArrayLike | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"priors": ["array-like", None]}
 
@@ -188,7 +190,7 @@ class KernelDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     _probabilities = "scores"
 
     @by_blocks
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Table) -> np.ndarray:
         """Project on the discriminant directions, at most n_classes − 1, best first.
 
         The within-class covariance is the identity there: if `rule_` is "discriminant", the
@@ -208,11 +210,11 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     intercept_: ClassVar[np.ndarray]
 
     @by_blocks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """Value of each row."""
         return self._outputs(X)[:, 0] + self.intercept_[0]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R² on new samples; rows of X and y are matched as in ``fit``."""
         return scored(super().score, self, X, y, sample_weight)
 
@@ -265,13 +267,13 @@ class TargetRegressor(RegressorMixin, KernelEstimator):
     intercept_: ClassVar[np.ndarray]
 
     @by_blocks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """Values of each row, (n_rows,) or (n_rows, n_targets) as y was."""
         values = self._outputs(X) + self.intercept_
         coefficients = vars(self).get("dual_coef_", vars(self).get("coef_"))
         return values[:, 0] if coefficients.ndim == 1 else values
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R² on new samples; rows of X and y are matched as in ``fit``."""
         return scored(super().score, self, X, y, sample_weight)
 
@@ -323,16 +325,16 @@ class NoveltyDetector(OutlierMixin, KernelEstimator):
     offset_: ClassVar[float]
 
     @by_blocks
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> np.ndarray:
         """How similar each row is to the training samples, without the offset."""
         return self._outputs(X)[:, 0]
 
     @by_blocks
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Table) -> np.ndarray:
         """Signed distance from the boundary, negative outside."""
         return self.score_samples(X) - self.offset_
 
     @by_blocks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """1 inside, −1 outside."""
         return np.where(self.decision_function(X) >= 0, 1, -1)

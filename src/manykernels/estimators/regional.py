@@ -16,16 +16,18 @@ from ..gating.descent import HeldOutCurve, Judge
 from ..gating.regions import AnyRegions, ByRegion, GivenRegions, KernelRegions, as_regions
 from ..kernels import KernelStack, Views
 from ..kernels.on_demand import RegionalKernels
+from ..kernels.tables import Table
 from ..kernels.transforms import Chain
 from ..losses.base import Loss
 from ..solvers import Newton
 from ..utils.folds import stratified_folds
 from ..utils.storable import storable
 from .base import KernelEstimator, estimator
-from .inputs import Source, TrainingRows, by_blocks
+from .inputs import Source, by_blocks
 from .kernel_data import KernelPredictor, TrainingKernels, WeightLearning
 from .search import Grid, checked_region_numbers, checked_sharpnesses
 from .svm_cv import PreparedKernels, outputs_of
+from .training_rows import TrainingRows
 
 
 @estimator()
@@ -63,7 +65,7 @@ class RegionParameters:
         return KernelEstimator.set_params(self, **params)  # type: ignore[arg-type]
 
     @by_blocks
-    def memberships(self, X: Any) -> np.ndarray:
+    def memberships(self, X: Table) -> np.ndarray:
         """Return shares of the rows of X in the regions, (n_rows, n_regions), with sums of one."""
         check_is_fitted(self)
         blocks = self._predictor.blocks(self._predictor.source.read(self, X))
@@ -120,7 +122,7 @@ class Regions:
     name: str | None = None
 
     @classmethod
-    def of(cls, estimator: Any, rows: TrainingRows) -> Regions:
+    def of(cls, estimator: KernelEstimator, rows: TrainingRows) -> Regions:
         """Return the regions of the parameter `regions`."""
         regions = as_regions(estimator.regions)
         if isinstance(regions, KernelRegions):
@@ -231,7 +233,7 @@ class SourceWithShares:
     def attributes(self) -> dict[str, Any]:
         return self.source.attributes
 
-    def read(self, estimator: Any, X: Any) -> _WithShares:
+    def read(self, estimator: KernelEstimator, X: Table) -> _WithShares:
         rows = self.source.read(estimator, X)
         return _WithShares(rows, self.regions.shares(region_table(rows, self.name)))
 

@@ -7,30 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..domains import Domain, lp_domain
+from ..kernels.tables import Table
 from ..losses.base import Loss, ProblemSpec
 from ..losses.square import SquareLoss
 from ..solvers.path import GridPoint, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
-from .base import POSITIVE, FitTask, estimator, fits
+from .base import POSITIVE, FitTask, KernelEstimator, estimator, fits
 from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
 from .held_out import HeldOutValues, SplitOutputs
-from .inputs import TrainingRows, centred_values
-from .kernel_data import (
-    NORM_OR_EVIDENCE,
-    Learnt,
-    WeightParameters,
-)
-from .learning import (
-    Point,
-    Task,
-    fit_model,
-    partial_fit_values,
-    share_workspace,
-    target_groups,
-)
+from .kernel_data import NORM_OR_EVIDENCE, Learnt, WeightParameters
+from .learning import Point, Task, fit_model, partial_fit_values, share_workspace, target_groups
 from .prediction import TargetRegressor
 from .search import (
     ChoiceParameters,
@@ -44,6 +34,7 @@ from .search import (
     validation_curve,
     walk_points,
 )
+from .training_rows import TrainingRows, centred_values
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,12 @@ class RidgeTask(Task):
     class_weight: ClassVar[None] = None
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         return centred_values(estimator, X, y, sample_weight, groups=groups, several=True)
 
@@ -182,7 +178,7 @@ class RidgeTask(Task):
             outputs.append(split)
         return outputs
 
-    def refuse_with_features(self, estimator: Any) -> None:
+    def refuse_with_features(self, estimator: KernelEstimator) -> None:
         """Raise if a parameter does not go with explicit features."""
         refuse_with_features(estimator)
 
@@ -298,7 +294,13 @@ class MKRidge(TargetRegressor):
     partial_fit = partial_fit_values
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn kernel weights and the regression.
 
         Parameters
@@ -378,8 +380,8 @@ class MKRidgeCV(TargetRegressor):
     True
     """
 
-    ps: Any = None
-    regs: Any = None
+    ps: ArrayLike | None = None
+    regs: ArrayLike | None = None
     tol: float = 1e-5
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -392,7 +394,13 @@ class MKRidgeCV(TargetRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p and λ, then learn from all samples.
 
         Parameters

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..discriminant import N_FOLDS, Samples
 from ..domains import lp_domain
-from ..kernels.tables import check_numbers
+from ..kernels.tables import Table, check_numbers
 from ..losses.square import NotPositiveDefiniteError
 from ..metrics import SCORERS
 from ..solvers.evidence import Evidence
@@ -27,17 +27,11 @@ from ..solvers.path import GridPoint, GridRecord, solved_in_all, walk_grid
 from ..survival import survival_array
 from ..utils.folds import about_groups, positions_among, splits_of_rows
 from ..utils.sklearn import warn_caller
-from .base import FitTask, estimator
+from .base import FitTask, KernelEstimator, estimator
 from .held_out import HeldOut, HeldOutDecisions, HeldOutLabels, HeldOutValues, SplitOutputs
-from .inputs import (
-    Source,
-    TrainingRows,
-    block_while_fitting,
-    indicator_matrix,
-    is_multilabel,
-    matched_by_label,
-)
+from .inputs import Source, block_while_fitting, matched_by_label
 from .kernel_data import EVIDENCE, TrainingKernels
+from .training_rows import TrainingRows, indicator_matrix, is_multilabel
 
 #: p by default: the fewest kernels, the plain sum, and two between. On ten data sets MKFDACV was
 #: as accurate as with the twelve of Yan et al. (2012) and ten λ, in 0.37 of the time.
@@ -312,12 +306,12 @@ class Splits:
     `estimator` has the parameter ``cv``; `source` gives the kernels of a validation set.
     """
 
-    estimator: Any
+    estimator: KernelEstimator
     rows: TrainingRows
     source: Source
     samples: Samples
 
-    def of(self, y: Any) -> list[Split]:
+    def of(self, y: ArrayLike | None) -> list[Split]:
         """Return all splits; `y` has the targets of all rows of X.
 
         The test part of ``cv="closed-form"`` is a list of folds of the training part.
@@ -408,7 +402,7 @@ class Splits:
             )
         return Samples(block, targets, self.samples.classes)
 
-    def _validation_targets(self, y: Any) -> np.ndarray:
+    def _validation_targets(self, y: ArrayLike) -> np.ndarray:
         """Return the targets of a validation set, coded as those of training."""
         classes, trained = self.samples.classes, self.samples.targets
         if trained.dtype.names:
@@ -483,10 +477,12 @@ class ChoiceParameters:
     Parameters
     ----------
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        A number of folds, by default five, shuffled with a fixed seed; groups and repeated rows
-        stay together. A pair is a validation set.
+        A number of folds, by default five, shuffled with a fixed seed. Groups and repeated rows
+        stay together. Folds have classes, or events of survival times, in equal parts; a class of
+        a single sample is in no test part. A pair is a validation set.
     scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the score of the estimator.
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the method ``score`` of the
+        estimator: accuracy for classes, R² for numbers.
     one_standard_error : bool, default=False
         Take the simplest point whose mean score is within one standard error of the best, instead
         of the best one. Simplest is the fewest regions and the smallest sharpness; there, the
@@ -593,7 +589,7 @@ class Choice:
     @classmethod
     def of(
         cls,
-        estimator: Any,
+        estimator: KernelEstimator,
         grid: Grid,
         held_out: HeldOut,
         scorer: Callable[..., float],
@@ -626,7 +622,7 @@ class Choice:
         return cls(chosen, positions, params, attributes)
 
 
-def refuse_single_split(estimator: Any, n_splits: int) -> None:
+def refuse_single_split(estimator: KernelEstimator, n_splits: int) -> None:
     """Raise if a standard error is asked for, but there is only one split."""
     if estimator.one_standard_error and n_splits < 2:
         raise ValueError(
@@ -704,7 +700,7 @@ class Search:
     The `task` has a part for every split, and one for the fit to all samples.
     """
 
-    estimator: Any
+    estimator: KernelEstimator
     samples: Samples
     splits: list[Split]
     task: FitTask
@@ -712,9 +708,9 @@ class Search:
     @classmethod
     def of(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
         rows: TrainingRows,
         kernels: TrainingKernels,
         samples: Samples | None = None,
@@ -761,7 +757,7 @@ class Search:
         return choice, attributes
 
 
-def scorer_for(estimator: Any) -> Callable[..., float]:
+def scorer_for(estimator: KernelEstimator) -> Callable[..., float]:
     """Return the scorer of the parameter `scoring`, by a name of scikit-learn's or of ours."""
     scoring = estimator.scoring
     if isinstance(scoring, str):
@@ -771,7 +767,7 @@ def scorer_for(estimator: Any) -> Callable[..., float]:
 
 
 def chosen_by(
-    estimator: Any,
+    estimator: KernelEstimator,
     grid: Grid,
     held_out: HeldOut,
     tested: Sequence[np.ndarray | None],

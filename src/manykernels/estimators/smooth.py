@@ -13,23 +13,25 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..discriminant import Samples
 from ..domains import Domain
+from ..kernels.tables import Table
 from ..losses.base import Loss, ProblemSpec
 from ..losses.smooth import (
     Logistic,
     Multinomial,
     Poisson,
     SmoothFunction,
-    SmoothLoss,
     refuse_infinite_biases,
     refuse_wrong_gradient,
 )
+from ..losses.smooth_loss import SmoothLoss
 from ..solvers.path import GridPoint, walk_grid
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
-from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
+from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
 from .held_out import (
     HeldOut,
     HeldOutLogits,
@@ -39,13 +41,7 @@ from .held_out import (
     explained_deviance,
     predicted_means,
 )
-from .inputs import (
-    TrainingRows,
-    by_blocks,
-    centred_rows,
-    centred_values,
-    matched_by_label,
-)
+from .inputs import by_blocks, matched_by_label
 from .kernel_data import Learnt, WeightParameters
 from .learning import Point, Task, fit_model, share_workspace, target_groups
 from .prediction import KernelClassifier, KernelRegressor, LabelParameters
@@ -60,6 +56,7 @@ from .search import (
     outputs_of_splits,
     validation_curve,
 )
+from .training_rows import TrainingRows, centred_rows, centred_values
 
 # Relative gap of the inner problem as a part of `tol`, because it is part of the certified gap.
 _INNER_SHARE = 0.01
@@ -170,11 +167,16 @@ class SmoothTask(Task):
 class LogisticTask(SmoothTask):
     """Logistic regression: one output for two classes, else one for each."""
 
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
     multi_label: str = "separate"
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         return centred_rows(estimator, X, y, sample_weight, self.class_weight, groups=groups)
 
@@ -265,7 +267,7 @@ class MKLogistic(KernelClassifier):
     """
 
     reg: float = 1.0
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "reg": POSITIVE,
@@ -275,7 +277,7 @@ class MKLogistic(KernelClassifier):
     _probabilities = "scores"
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel weights and the regression.
 
         Parameters
@@ -303,10 +305,6 @@ class MKLogisticCV(KernelClassifier):
         Norms to try; by default 1, 4/3, 2 and ∞.
     regs : array-like of float, optional
         λ to try; by default seven from 1e-3 to 1e3.
-    cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
-        parts. Rows that repeat others stay together, and a class of a single sample is in no test
-        part. A pair is a validation set.
     scoring : str, callable or None, default="neg_log_loss"
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None
@@ -334,9 +332,9 @@ class MKLogisticCV(KernelClassifier):
     True
     """
 
-    ps: Any = None
-    regs: Any = None
-    class_weight: Any = None
+    ps: ArrayLike | None = None
+    regs: ArrayLike | None = None
+    class_weight: dict[Any, float] | str | None = None
     scoring: Any = "neg_log_loss"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -349,7 +347,13 @@ class MKLogisticCV(KernelClassifier):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p and λ, then learn from all samples.
 
         Parameters
@@ -370,7 +374,7 @@ class MKLogisticCV(KernelClassifier):
 SmoothLossMaker = Callable[..., SmoothFunction]
 
 
-def _counts(y: np.ndarray, sample_weight: Any = None) -> Poisson:
+def _counts(y: np.ndarray, sample_weight: ArrayLike | None = None) -> Poisson:
     """Return the Poisson loss of counts; fractions are refused."""
     fractional = y != np.floor(y)
     if fractional.any():
@@ -402,7 +406,12 @@ class GLMTask(SmoothTask):
     loss: Any = "poisson"
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         rows = centred_values(estimator, X, y, sample_weight, groups=groups)
         if self.loss in _OF_COUNTS:
@@ -476,7 +485,7 @@ class GeneralizedRegressor(KernelRegressor):
         return tags
 
     @by_blocks
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """Predicted mean of each row."""
         return predicted_means(super().predict(X), self.link_)
 
@@ -484,7 +493,7 @@ class GeneralizedRegressor(KernelRegressor):
         """Return a model with these predictions, for scorers."""
         return KnownMeans(predictions, self.link_, loss_maker(self.loss))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: ArrayLike, sample_weight: Any = None) -> float:
         """D² on new samples: the share of the loss of the best constant that is explained."""
         X, y, sample_weight = matched_by_label(self, X, y, sample_weight)[:3]
         targets, outputs = np.asarray(y, np.float64), np.asarray(super().predict(X))
@@ -526,7 +535,7 @@ class MKGLM(GeneralizedRegressor):
     _parameter_constraints: ClassVar[dict[str, Any]] = {"reg": POSITIVE}
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel weights and the regression."""
         task = GLMTask(float(self.reg), self.normalize, self.tol, self.loss)
         return fit_model(self, task, X, y, sample_weight)
@@ -569,8 +578,8 @@ class MKGLMCV(GeneralizedRegressor):
     True
     """
 
-    ps: Any = None
-    regs: Any = None
+    ps: ArrayLike | None = None
+    regs: ArrayLike | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
@@ -580,7 +589,13 @@ class MKGLMCV(GeneralizedRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p and λ, then learn from all samples."""
         task = GLMTask(None, self.normalize, self.tol, self.loss)
         grid = Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs, GLM_REGS)})

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..domains import Domain
 from ..kernels import KernelStack
+from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain, StackTransform
 from ..losses.base import ProblemSpec
 from ..losses.svm import (
@@ -24,17 +26,9 @@ from ..scale.features import Approximation
 from ..utils.numerics import ROUNDING
 from ..utils.sklearn import StrOptions, safe_indexing
 from ..utils.storable import storable
-from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
+from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
 from .feature_data import ApproximationParameters, approximation_for, refuse_with_features
-from .inputs import (
-    Source,
-    TrainingRows,
-    class_weighted,
-    labelled_rows,
-    one_against_rest,
-    targeted_rows,
-    unlabelled_rows,
-)
+from .inputs import Source
 from .kernel_data import (
     KernelPredictor,
     Learnt,
@@ -62,6 +56,14 @@ from .prediction import (
     boundary_shift,
 )
 from .search import Search
+from .training_rows import (
+    TrainingRows,
+    class_weighted,
+    labelled_rows,
+    one_against_rest,
+    targeted_rows,
+    unlabelled_rows,
+)
 
 #: Relative gap of the inner machines as a part of `tol`: small enough that their gaps do not
 #: decide whether the gap of the kernel weights is closed.
@@ -172,7 +174,7 @@ class _SubtractRowMean(StackTransform):
 
     of_each_kernel = True
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         """Nothing to learn."""
 
     def _transform(self, stack: KernelStack) -> KernelStack:
@@ -293,7 +295,12 @@ class MachineTask(Task):
         return MachineKernels.prepared(kernels, rows, self.normalize, has_bias=self.has_bias)
 
     def search(
-        self, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        rows: TrainingRows,
+        kernels: TrainingKernels,
     ) -> Search:
         # Machines weight the classes of every training part by themselves.
         samples = replace(kernels.samples(rows), weights=rows.counts)
@@ -417,7 +424,7 @@ class MKSVC(KernelClassifier):
     C: float | str = 1.0
     loss: str = "hinge"
     multi_class: str = "shared"
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "C": [*POSITIVE, StrOptions({"joint"})],
@@ -427,7 +434,7 @@ class MKSVC(KernelClassifier):
     }
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel weights and the machine.
 
         Parameters
@@ -446,7 +453,7 @@ class MKSVC(KernelClassifier):
         return fit_model(self, SVCTask.of(self, self.C), X, y, sample_weight)
 
     def _fit_on_features(
-        self, approximation: Approximation, X: Any, y: Any, sample_weight: Any
+        self, approximation: Approximation, X: Table, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> Self:
         refuse_with_features(self, **MACHINES_ON_FEATURES)
         refuse_labels_with_features(self, y)
@@ -476,16 +483,21 @@ class SVCTask(MachineTask):
     loss: str = "hinge"
     multi_class: str = "shared"
     multi_label: str = "separate"
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
 
     @classmethod
-    def of(cls, estimator: Any, C: Any) -> Self:
+    def of(cls, estimator: KernelEstimator, C: Any) -> Self:
         """From the parameters of an estimator; C is None where every point of a grid has one."""
         names = ("normalize", "tol", "loss", "multi_class", "multi_label", "class_weight")
         return cls(**{name: getattr(estimator, name) for name in names}, C=C)
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         rows = labelled_rows(estimator, X, y, sample_weight, self.class_weight, groups=groups)
         shares = rows.n_labels is not None and self.multi_label == "shared"
@@ -590,7 +602,7 @@ class ClassMachines:
         )
 
 
-def refuse_single_machine(estimator: Any) -> None:
+def refuse_single_machine(estimator: KernelEstimator) -> None:
     """Raise if one machine for all classes does not go with other parameters."""
     if estimator.multi_class == "single" and estimator.loss != "hinge":
         raise ValueError(
@@ -642,7 +654,7 @@ class MKSVR(KernelRegressor):
     """
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel weights and the machine."""
         task = SVRTask(self.normalize, self.tol, self.C, self.epsilon)
         return fit_model(self, task, X, y, sample_weight)
@@ -656,7 +668,12 @@ class SVRTask(MachineTask):
     epsilon: Any = None
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         return targeted_rows(estimator, X, y, sample_weight, groups=groups)
 
@@ -702,7 +719,9 @@ class MKOneClassSVM(NoveltyDetector):
     """
 
     @fits
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Table, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn kernel weights and the machine."""
         task = OneClassTask(self.normalize, self.tol, self.nu)
         return fit_model(self, task, X, y, sample_weight)
@@ -717,7 +736,12 @@ class OneClassTask(MachineTask):
     has_bias: ClassVar[bool] = False
 
     def rows(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        estimator: KernelEstimator,
+        X: Table,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> TrainingRows:
         return unlabelled_rows(estimator, X, sample_weight)
 

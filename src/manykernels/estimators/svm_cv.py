@@ -17,12 +17,14 @@ from itertools import product
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..discriminant import Samples
 from ..domains import Domain, LpBall, lp_domain, product_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
+from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain
 from ..losses.svm import BoxLoss, EpsilonInsensitiveLoss
 from ..solvers import Newton
@@ -32,7 +34,6 @@ from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, FitTask, estimator, fits
 from .held_out import CalibrationAttributes, HeldOutDecisions, SplitOutputs
-from .inputs import TrainingRows, spread_of_targets
 from .kernel_data import joined_certificate
 from .learning import Point, fit_model, target_groups
 from .prediction import KernelClassifier, KernelRegressor, LabelParameters
@@ -58,6 +59,7 @@ from .svm import (
     SVRTask,
     refuse_single_machine,
 )
+from .training_rows import TrainingRows, spread_of_targets
 
 
 class Machines(Protocol):
@@ -335,11 +337,11 @@ class MKSVCCV(KernelClassifier):
     array([[1., 0., 0.]])
     """
 
-    ps: Any = None
-    Cs: Any = None
+    ps: ArrayLike | None = None
+    Cs: ArrayLike | None = None
     loss: str = "hinge"
     multi_class: str = "shared"
-    class_weight: Any = None
+    class_weight: dict[Any, float] | str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
@@ -353,7 +355,13 @@ class MKSVCCV(KernelClassifier):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p and C, then learn from all samples.
 
         Parameters
@@ -459,9 +467,9 @@ class MKSVRCV(KernelRegressor):
     True
     """
 
-    ps: Any = None
-    Cs: Any = None
-    epsilons: Any = None
+    ps: ArrayLike | None = None
+    Cs: ArrayLike | None = None
+    epsilons: ArrayLike | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
@@ -472,7 +480,13 @@ class MKSVRCV(KernelRegressor):
     validation_curve = validation_curve
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Choose p, C and ε, then learn from all samples."""
         task = SVRSearchTask(self.normalize, self.tol)
         return fit_model(self, task, X, y, sample_weight, groups, self._grid_of)

@@ -247,7 +247,7 @@ def _columns_and_map(features: Any) -> tuple[Any, Any]:
     return features, None
 
 
-def _numbers(table: Table, position: Callable[[int], int] = int) -> Array:
+def _numbers(table: Any, position: Callable[[int], int] = int) -> Array:
     """Return `table` as a two-dimensional array of finite float64 numbers.
 
     Messages name columns without names by their `position` in the table of the user.
@@ -278,7 +278,7 @@ def _numbers(table: Table, position: Callable[[int], int] = int) -> Array:
     return np.asarray(numbers)
 
 
-def _columns_of(X: Table) -> list[Any] | int | None:
+def _columns_of(X: Any) -> list[Any] | int | None:
     """Return the column names of `X`, or their number; None for data that are not a table."""
     if hasattr(X, "columns"):
         return list(X.columns)

@@ -17,15 +17,15 @@ from sklearn.utils.validation import check_consistent_length
 from ..display import ImportanceDisplay
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
-from ..estimators.inputs import (
+from ..estimators.inputs import matched_by_label, read_training
+from ..estimators.training_rows import (
     check_targets,
     checked_groups,
     is_multilabel,
-    matched_by_label,
-    read_training,
     refuse_useless_groups,
     rows_that_count,
 )
+from ..kernels.tables import Table
 from ..survival import survival_array
 from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, warn_caller
@@ -401,7 +401,7 @@ def _described(study: Study) -> str:
 
 def view_importance(
     estimator: KernelEstimator,
-    X: Any,
+    X: Table,
     y: ArrayLike,
     *,
     groups: ArrayLike | None = None,
@@ -607,7 +607,7 @@ def _check_numbers(n_resamples: object, confidence: object) -> None:
         raise ValueError(f"confidence must be between 0 and 1, such as 0.95; got {confidence!r}.")
 
 
-def _checked_targets(estimator: KernelEstimator, X: Any, y: ArrayLike) -> np.ndarray:
+def _checked_targets(estimator: KernelEstimator, X: Table, y: ArrayLike) -> np.ndarray:
     """Validate y: a target, or several numbers, per row of X."""
     if y is None:
         raise ValueError("view_importance requires y: it measures importance for predicting y.")
@@ -633,7 +633,7 @@ def _coded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _counted_rows(
-    estimator: KernelEstimator, X: Any, sample_weight: ArrayLike | None
+    estimator: KernelEstimator, X: Table, sample_weight: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the indices of rows with nonzero weight, and these weights."""
     if sample_weight is None:

@@ -20,6 +20,7 @@ from ..estimators.prediction import KernelClassifier, chosen_classes
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.composition import OfView
+from ..kernels.tables import Table
 from ..metrics.survival import concordance_index, concordance_influences
 from ..solvers.base import DEFAULT_SOLVER, as_solver
 from ..utils.folds import positions_among, splits_of_rows, stratified_folds
@@ -432,7 +433,7 @@ class ViewKernels:
 
 
 def views_of(
-    stack: KernelStack, union: KernelUnion | None, X: Any, given: Any
+    stack: KernelStack, union: KernelUnion | None, X: Table, given: Any
 ) -> list[ViewKernels]:
     """Return the kernels of the `given` views, of the views of X, or each kernel as a view.
 

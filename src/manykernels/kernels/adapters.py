@@ -20,7 +20,7 @@ from ..utils.storable import storable
 from .base import Kernel, writable
 from .checks import check_symmetric
 from .standard import RBF, ChiSquare, Cosine, Laplacian, Linear, Polynomial
-from .tables import Matrix, Table, as_view
+from .tables import Matrix, as_view
 from .transforms import frozen_scale
 
 
@@ -146,11 +146,11 @@ class CallableKernel(Kernel):
         # Only lists are converted.
         return X if hasattr(X, "shape") else as_view(X)
 
-    def _fit(self, X: Table, sample_weight: ArrayLike | None) -> None:
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         if len(X.shape) == 2:
             self.n_features_in_ = X.shape[1]
 
-    def _check_widths(self, X: Table, Y: Table) -> None:
+    def _check_widths(self, X: Any, Y: Any) -> None:
         if len(X.shape) == 2:
             super()._check_widths(X, Y)
 
@@ -278,7 +278,7 @@ class _Lookup(Kernel):
         check_symmetric(matrix, name)
         return matrix
 
-    def _validated(self, X: Table) -> np.ndarray:
+    def _validated(self, X: Any) -> np.ndarray:
         X = super()._validated(X)
         if X.shape[1] != 1:
             raise ValueError(

@@ -197,7 +197,7 @@ def auto_kernels(view: object) -> KernelUnion:
     return KernelUnion(list(kernels.items()))
 
 
-def _checked(view: tables.Table) -> Any:
+def _checked(view: Any) -> Any:
     """Return `view` as a table; raise an error if it is none."""
     if isinstance(view, KernelStack):
         raise ValueError('A KernelStack holds kernels: pass it with kernels="precomputed".')
@@ -213,7 +213,7 @@ def _checked(view: tables.Table) -> Any:
 # -- types of tables -------------------------------------------------------------------------
 
 
-def _of_frame(frame: tables.Table) -> Named:
+def _of_frame(frame: tables.DataFrame) -> Named:
     """Return kernels of numbers, sequences and categories, and a product of both."""
     odd = [position for position, dtype in enumerate(frame.dtypes) if not tables.is_numeric(dtype)]
     texts = [position for position in odd if _holds_categories(frame, position)]
@@ -230,7 +230,7 @@ def _of_frame(frame: tables.Table) -> Named:
 
 
 def _of_numbers_and_categories(
-    frame: tables.Table, numbers: list[int], categories: list[int]
+    frame: tables.DataFrame, numbers: list[int], categories: list[int]
 ) -> Named:
     if len(numbers) == frame.shape[1]:
         return _of_numbers(frame)
@@ -250,7 +250,7 @@ def _of_numbers_and_categories(
     return kernels if smooth is None else {**kernels, f"joined({_WIDE:g})": smooth * wide}
 
 
-def _of_sequence_columns(frame: object, positions: list[int]) -> Named:
+def _of_sequence_columns(frame: tables.DataFrame, positions: list[int]) -> Named:
     """Return kernels of sequence columns, named after the columns if there are several."""
     kernels: Named = {}
     for position in positions:
@@ -282,7 +282,7 @@ def _are_sequences(entries: np.ndarray) -> bool:
     )
 
 
-def _of_numbers(table: tables.Table) -> Named:
+def _of_numbers(table: Any) -> Named:
     tables.check_numbers(table, "X", _ENCODE if tables.is_frame(table) else _AS_FRAME)
     tables.refuse_not_finite(table, "X")
     if hasattr(table, "iloc") and any(hasattr(dtype, "subtype") for dtype in set(table.dtypes)):
@@ -349,7 +349,7 @@ def _of_sparse(non_negative: bool) -> Named:
 
 
 @storable
-def signed_log(X: tables.Table) -> Any:
+def signed_log(X: Any) -> Any:
     """Return ``log(1 + x)``, or ``−log(1 − x)`` for negative x, which new rows may have."""
     if sparse.issparse(X):
         return X.sign().multiply(abs(X).log1p()).tocsr()
@@ -364,7 +364,7 @@ def _scaled_cosine() -> Kernel:
 # -- columns of data frames ------------------------------------------------------------------
 
 
-def _holds_categories(frame: object, position: int) -> bool:
+def _holds_categories(frame: tables.DataFrame, position: int) -> bool:
     """Return True if a column holds text or other categories, not numbers or booleans."""
     column = _column(frame, position)
     if _has_category_dtype(frame, position):
@@ -381,13 +381,13 @@ def _holds_categories(frame: object, position: int) -> bool:
     return True
 
 
-def _has_category_dtype(frame: object, position: int) -> bool:
+def _has_category_dtype(frame: tables.DataFrame, position: int) -> bool:
     """Return True if a column has a categorical dtype; in pandas, categories may be numbers."""
     name = str(_column(frame, position).dtype).lower()
     return name.startswith(("category", "categorical", "enum"))
 
 
-def _column(frame: tables.Table, position: int) -> Any:
+def _column(frame: tables.DataFrame, position: int) -> Any:
     return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
 
 
@@ -413,7 +413,7 @@ def _is_number(entry: object) -> bool:
     return tables.is_missing(entry) or tables.stands_for_number(entry)
 
 
-def _labels(frame: tables.Table, positions: list[int]) -> list[Any]:
+def _labels(frame: tables.DataFrame, positions: list[int]) -> list[Any]:
     """Return the names of columns, or their positions if names are not strings."""
     names = [frame.columns[position] for position in positions]
     return names if all(isinstance(name, str) for name in names) else positions

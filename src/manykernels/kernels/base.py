@@ -26,7 +26,7 @@ from ..utils.sklearn import num_samples, sample_weights
 from . import tables
 from .checks import check_finite
 from .operators import TILE_ROWS, mirror, mirror_tile
-from .tables import Columns, Matrix, SharedTable, Table, naming
+from .tables import Columns, Matrix, SharedTable, naming
 
 if TYPE_CHECKING:
     from .composition import After, OfView, Product, Sum
@@ -313,14 +313,14 @@ class Kernel(BaseEstimator, ABC):
     # -- methods for subclasses ------------------------------------------------------------
 
     @abstractmethod
-    def _evaluate(self, X: Table, Y: Table) -> np.ndarray:
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
         """Compute the kernel matrix of validated rows; `Y` is None for a Gram matrix."""
 
-    def _diagonal(self, X: Table) -> np.ndarray:
+    def _diagonal(self, X: Any) -> np.ndarray:
         blocks = gen_batches(num_samples(X), TILE_ROWS)
         return np.concatenate([np.diagonal(self._evaluate(X[rows], None)) for rows in blocks])
 
-    def _learn_scale(self, X: Table, weights: np.ndarray) -> None:
+    def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
         """Set data-dependent attributes from the rows `X`, all of positive weight."""
 
     def _validated(self, X: object) -> Any:
@@ -348,7 +348,7 @@ class Kernel(BaseEstimator, ABC):
                 tables.refuse_not_finite(X, "X")  # its message also names the place
             raise
 
-    def _fit(self, X: Table, sample_weight: ArrayLike | None) -> None:
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         weights = sample_weights(sample_weight, X)
         self.n_features_in_ = X.shape[1]
         counted = weights > 0
@@ -392,7 +392,7 @@ class Kernel(BaseEstimator, ABC):
             self.columns_ if hasattr(self, "columns_") else tables.resolve_columns(self.columns, X)
         )
 
-    def _check_widths(self, X: Table, Y: Table) -> None:
+    def _check_widths(self, X: Any, Y: Any) -> None:
         width = X.shape[1]
         if hasattr(self, "n_features_in_") and width != self.n_features_in_:
             raise ValueError(

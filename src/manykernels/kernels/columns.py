@@ -51,7 +51,7 @@ def kind_of(entry: object) -> str:
 # -- columns of any table --------------------------------------------------------------------
 
 
-def odd_columns(table: Table) -> list[int]:
+def odd_columns(table: Any) -> list[int]:
     """Return the positions of columns without a numeric or boolean dtype."""
     if sparse.issparse(table) or len(table.shape) != 2:
         return []
@@ -62,7 +62,7 @@ def odd_columns(table: Table) -> list[int]:
     return [] if is_numeric(table.dtype) else list(range(table.shape[1]))
 
 
-def entries_of(table: Table, position: int) -> np.ndarray:
+def entries_of(table: Any, position: int) -> np.ndarray:
     """Return the entries of one column of a frame or array."""
     if not is_frame(table):
         return np.asarray(table[:, position])
@@ -72,7 +72,7 @@ def entries_of(table: Table, position: int) -> np.ndarray:
     return np.asarray(column.to_numpy())
 
 
-def _truth_columns(table: Table) -> list[int]:
+def _truth_columns(table: Any) -> list[int]:
     """Return the positions of columns with a boolean dtype."""
     if sparse.issparse(table) or len(table.shape) != 2:
         return []
@@ -81,7 +81,7 @@ def _truth_columns(table: Table) -> list[int]:
     return [j for j, dtype in enumerate(dtypes) if dtype in truths] if truths else []
 
 
-def _with_columns(table: Table, columns: dict[int, np.ndarray]) -> Table:
+def _with_columns(table: Any, columns: dict[int, np.ndarray]) -> Table:
     """Return the table with some columns replaced."""
     if not columns:
         return table
@@ -92,9 +92,10 @@ def _with_columns(table: Table, columns: dict[int, np.ndarray]) -> Table:
             for j, entries in columns.items()
         ]
         return table.with_columns(replaced)
-    table = copied(table) if is_frame(table) else table.astype(object)
+    is_pandas = is_frame(table)
+    table = copied(table) if is_pandas else table.astype(object)
     for j, entries in columns.items():
-        if is_frame(table):
+        if is_pandas:
             table.isetitem(j, entries)
         else:
             table[:, j] = entries
@@ -205,7 +206,7 @@ def compared_columns(
 
 
 def like_training(
-    X: object, model: Table, trained: dict[str, TrainedColumns], compared: Callable[[], Any]
+    X: object, model: Any, trained: dict[str, TrainedColumns], compared: Callable[[], Any]
 ) -> Table:
     """Convert new rows to the types of training, with one warning about unseen categories.
 
@@ -229,8 +230,8 @@ def like_training(
 
 
 def _table_like(
-    table: Table,
-    model: Table,
+    table: Any,
+    model: Any,
     trained: TrainedColumns | None,
     compared: Callable[[], dict[int, bool]],
     unseen: list[str],

@@ -293,7 +293,7 @@ def _columns_of(X: Table, view: str | None) -> _Columns:
     return _columns_of_table(views[view], views.column_names(view), view)
 
 
-def _columns_of_table(table: Table, names: Any, view: str | None) -> _Columns:
+def _columns_of_table(table: Any, names: Any, view: str | None) -> _Columns:
     if len(table.shape) != 2:
         where = "X" if view is None else f"view {view!r}"
         raise ValueError(f"{where} has single objects, such as texts, and no columns.")

@@ -28,7 +28,7 @@ from .base import (
     SquaredDistances,
     evaluated,
 )
-from .tables import Matrix, SharedTable, Table
+from .tables import Matrix, SharedTable
 from .transforms import GammaKernel, gamma_options
 
 # Most entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
@@ -259,7 +259,7 @@ class _HistogramKernel(Kernel):
 
     _accepts_sparse = False
 
-    def _validated(self, X: Table) -> Any:
+    def _validated(self, X: Any) -> Any:
         X = super()._validated(X)
         if X.min() < 0:
             row, column = np.argwhere(X < 0)[0]

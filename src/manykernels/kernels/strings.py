@@ -22,7 +22,7 @@ from sklearn.exceptions import NotFittedError
 from ..utils.sklearn import Interval, StrOptions
 from ..utils.storable import storable
 from .base import Kernel
-from .tables import Table, naming
+from .tables import naming
 from .words import Counts, Occurrences, Sequences, Term, add_products, letters_of
 
 
@@ -64,7 +64,7 @@ class StringKernel(Kernel):
             self._check(X)
         self.letters_ = self._letters() or X.letters
 
-    def _prepared(self, X: Table, Y: Table = None) -> tuple[Sequences, Sequences | None]:
+    def _prepared(self, X: Any, Y: Any = None) -> tuple[Sequences, Sequences | None]:
         X, Y = super()._prepared(X, Y)
         with naming(self._title):
             self._check(X)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from scipy import sparse
@@ -20,8 +20,23 @@ from ..utils.sklearn import get_column_indices, safe_indexing
 Columns = str | int | slice | Sequence[Any] | np.ndarray | Callable[[Any], Any] | None
 
 #: Array, sparse matrix, data frame of pandas or polars, list, Dask collection, or Views of
-#: several tables. They have no common base class.
-Table: TypeAlias = Any
+#: several tables. They have no common base class: functions that use attributes of a table check
+#: its type first, or take Any.
+Table: TypeAlias = object
+
+
+class DataFrame(Protocol):
+    """Data frame of pandas or polars."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def columns(self) -> Any: ...
+    @property
+    def dtypes(self) -> Any: ...
+    def to_numpy(self, *args: Any, **options: Any) -> np.ndarray: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+
 
 #: Validated numbers of a table, dense or sparse.
 Matrix = np.ndarray | sparse.csr_array | sparse.csr_matrix
@@ -48,13 +63,13 @@ def naming(prefix: str) -> Iterator[None]:
         raise
 
 
-def is_frame(table: object) -> bool:
+def is_frame(table: object) -> TypeGuard[DataFrame]:
     """Return True if `table` is a data frame of any library."""
     # The class is inspected, since the property `dtypes` of a table builds a list.
     return hasattr(table, "columns") and hasattr(type(table), "dtypes")
 
 
-def copied(table: Table) -> Table:
+def copied(table: Any) -> Any:
     """Return a copy of a table of any kind."""
     return table.clone() if hasattr(table, "clone") else table.copy()
 
@@ -85,7 +100,7 @@ class SharedTable:
     """
 
     def __init__(self, X: Table) -> None:
-        self.X = X
+        self.X: Any = X
         self._made: dict[Any, Any] = {}
 
     @classmethod
@@ -105,7 +120,7 @@ class SharedTable:
         return self._made[key]
 
 
-def refuse_repeated_columns(frame: Table) -> None:
+def refuse_repeated_columns(frame: DataFrame) -> None:
     """Raise an error if several columns of a data frame have the same name."""
     refuse_repeated_names(
         list(frame.columns), ", or keep one of each, frame.loc[:, ~frame.columns.duplicated()]"
@@ -126,7 +141,7 @@ def resolve_columns(columns: Columns, X: object) -> Any:
     return columns(SharedTable.of(X).X) if callable(columns) else columns
 
 
-def column_positions(X: Table, columns: Columns) -> list[int]:
+def column_positions(X: Any, columns: Columns) -> list[int]:
     """Return the positions in `X` of `columns`: names, integers, a slice or a mask (None: all)."""
     shared = SharedTable.of(X)
     X = as_table(shared.X)
@@ -162,7 +177,7 @@ def _positions_of_list(table: SharedTable, columns: Columns) -> list[int] | None
     return None if None in positions or len(places) < width else positions
 
 
-def _places(frame: Table) -> dict[Any, int]:
+def _places(frame: DataFrame) -> dict[Any, int]:
     """Return the position of every column by its name."""
     names = frame.columns
     # Iterating over a pandas index takes ten times as long as over its list.
@@ -171,7 +186,7 @@ def _places(frame: Table) -> dict[Any, int]:
     }
 
 
-def select_columns(X: object, columns: Columns) -> Table:
+def select_columns(X: object, columns: Columns) -> Any:
     """Return some columns of `X`, in two dimensions and in the same type of container."""
     shared = SharedTable.of(X)
     if columns is None:
@@ -183,7 +198,7 @@ def select_columns(X: object, columns: Columns) -> Table:
     return safe_indexing(as_table(shared.X), np.array(positions, dtype=np.intp), axis=1)
 
 
-def as_table(X: Table) -> Table:
+def as_table(X: Any) -> Any:
     """Convert `X` to two dimensions; lists become arrays, of objects if not all numbers."""
     if sparse.issparse(X):
         return X.tocsr()
@@ -203,7 +218,7 @@ def column_label(X: Table, position: int) -> str:
     return f"column {X.columns[position]!r}" if is_frame(X) else f"selected column {position}"
 
 
-def _existing_columns(X: Table) -> str:
+def _existing_columns(X: Any) -> str:
     names = getattr(X, "columns", None)
     if names is None:
         return f"columns 0 to {X.shape[1] - 1} and no column names"
@@ -261,7 +276,7 @@ def refuse_infinite(table: object, what: str) -> None:
         )
 
 
-def _first_place(table: Table, wrong: Callable[[np.ndarray], np.ndarray]) -> str:
+def _first_place(table: Any, wrong: Callable[[np.ndarray], np.ndarray]) -> str:
     """Return the row and column of the first wrong entry as text; empty if there is none."""
     if sparse.issparse(table):
         entries = table.tocoo()
@@ -290,7 +305,7 @@ def real_array(table: object, what: str) -> np.ndarray:
     return np.asarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
 
 
-def array_if_plain(table: Table) -> Table:
+def array_if_plain(table: Table) -> Any:
     """Convert a data frame of NumPy numbers to an array; return anything else unchanged.
 
     scikit-learn inspects every column, which takes seconds for tens of thousands of columns.
@@ -302,7 +317,7 @@ def array_if_plain(table: Table) -> Table:
     return table
 
 
-def _check_columns(frame: Table, what: str, way_out: str) -> None:
+def _check_columns(frame: DataFrame, what: str, way_out: str) -> None:
     if all(map(is_numeric, set(frame.dtypes))):
         return
     for position, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
@@ -343,7 +358,7 @@ def _place(position: Iterable[int]) -> str:
 # -- Tables of views, and their missing rows ------------------------------------------------------
 
 
-def as_view(table: Table) -> Table:
+def as_view(table: Any) -> Any:
     """Return a data frame, csr matrix or array; texts and other objects in one dimension."""
     if table is None:
         raise ValueError("it is None; a table is needed.")
@@ -372,7 +387,7 @@ def as_view(table: Table) -> Table:
     return array
 
 
-def _as_array(table: Table) -> np.ndarray:
+def _as_array(table: Any) -> np.ndarray:
     if isinstance(table, np.ndarray):
         return table if table.dtype.kind not in "US" else table.astype(object)
     items = list(table)
@@ -403,7 +418,7 @@ def entries_of_one_column(table: object, why: str) -> np.ndarray:
     return rows
 
 
-def column_of_strings(table: Table) -> np.ndarray | None:
+def column_of_strings(table: Any) -> np.ndarray | None:
     """Convert a list, Series or array of strings to a table of one column; else return None.
 
     Some strings may be missing. An array of one column of texts that are all numbers is numeric.
@@ -430,7 +445,7 @@ def object_array(items: list[Any]) -> np.ndarray:
     return array
 
 
-def absent_rows(table: Table) -> np.ndarray:
+def absent_rows(table: Any) -> np.ndarray:
     """Return a mask of the rows with missing values only, (n_rows,)."""
     n_rows = table.shape[0]
     if sparse.issparse(table) or n_rows == 0:
@@ -445,7 +460,7 @@ def absent_rows(table: Table) -> np.ndarray:
     return absent
 
 
-def _columns(table: Table) -> Iterator[np.ndarray]:
+def _columns(table: Any) -> Iterator[np.ndarray]:
     if len(table.shape) == 1:
         yield table
         return

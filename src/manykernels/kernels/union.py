@@ -82,7 +82,7 @@ class KernelUnion(BaseComposition):
     def __call__(
         self,
         X: Table,
-        Y: Table = None,
+        Y: Any = None,
         *,
         dtype: DTypeLike = np.float64,
         memmap: str | Path | None = None,

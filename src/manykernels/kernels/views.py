@@ -88,7 +88,7 @@ def _listed(columns: Columns) -> Any:
     return [columns] if isinstance(columns, str | int) else columns
 
 
-def _levels(frame: Table) -> dict[str, Labelled]:
+def _levels(frame: Any) -> dict[str, Labelled]:
     """Return the views of a pandas frame with two-level columns."""
     levels = getattr(frame.columns, "nlevels", 1)
     if levels != 2:
@@ -466,7 +466,7 @@ class _Places:
 
 
 def columns_like(
-    table: Table, model: Table, then: str = "training", names: tuple[Any, Any] | None = None
+    table: Any, model: Any, then: str = "training", names: tuple[Any, Any] | None = None
 ) -> Table:
     """Return `table` with its columns in the order of `model`, the table of training or `then`.
 

@@ -316,7 +316,7 @@ class RiskSets:
         return EPS * float(self.factors @ sizes)
 
     def expected_events(self, f: Array) -> Array:
-        """Return ``Σ_t W_t p_ti``, the number of events that is expected of each sample."""
+        """Return ``Σ_t W_t p_ti``, the expected number of events of each sample."""
         sums = self._sums(f)
         ratios = self.factors / sums.terms
         before, up_to = self._running(self._of_terms(ratios))
@@ -371,7 +371,7 @@ class RiskSetCurvature(Curvature):
         e2, ends = (self.e**2).tolist(), sets.group_end.tolist()
         pivots, A_far, A_near = diagonal.tolist(), far.tolist(), near.tolist()
         for stratum in sets.strata:
-            # What is subtracted, in units of e_j e_k, by the samples so far: between later
+            # Amounts that the samples so far subtract, in units of e_j e_k: between later
             # samples, between a later one and one of the group, and within the group.
             s = across = within = 0.0
             group_end = stratum.start

@@ -189,11 +189,11 @@ class InexactEvaluation(SquareEvaluation):
     """P, gains and slack of the square loss at a point that is solved approximately.
 
     `value` is P at the U that minimises it; the gains and the D of ``slack = P − D`` belong to
-    `swept`, the U of the sweeps. `block_size` is used for further solves of the same kind.
+    `sweep_solution`, the U of the sweeps. `block_size` is used for further solves.
     """
 
     block_size: int
-    swept: Array = field(repr=False)
+    sweep_solution: Array = field(repr=False)
 
     @classmethod
     def of(cls, loss: SquareLoss, ascent: BlockAscent, weights: Array) -> InexactEvaluation:
@@ -201,29 +201,38 @@ class InexactEvaluation(SquareEvaluation):
         solution, combined = ascent.fit(weights)
         value = _primal(loss, solution, combined)
         slack = value - ascent.dual_value(weights)
-        size, swept, gains = ascent.block_size, ascent.solution.copy(), ascent.gains
-        return cls(weights, value, gains, loss, solution, slack, block_size=size, swept=swept)
+        size, sweep_solution, gains = ascent.block_size, ascent.solution.copy(), ascent.gains
+        return cls(
+            weights,
+            value,
+            gains,
+            loss,
+            solution,
+            slack,
+            block_size=size,
+            sweep_solution=sweep_solution,
+        )
 
     @property
     def dual(self) -> Array:
         """α = 2U of the sweeps, whose D bounds F from below."""
-        return self._loss.dual_of(np.sqrt(2.0) * self.swept)
+        return self._loss.dual_of(np.sqrt(2.0) * self.sweep_solution)
 
     @property
     def gain_errors(self) -> Array:
         """The larger of the errors at the two U, of the gains and of P."""
-        return np.maximum(super().gain_errors, self._loss.form_errors(self.swept))
+        return np.maximum(super().gain_errors, self._loss.form_errors(self.sweep_solution))
 
     def reassessed(self) -> Self:
         """Return the evaluation of the same U, with products from one more pass over kernels."""
         loss, targets = self._loss, self._loss.rotated_targets
         width = targets.shape[1]
-        products = loss.products(np.hstack([self._solution, self.swept]))
+        products = loss.products(np.hstack([self._solution, self.sweep_solution]))
         combined = np.tensordot(self.weights, products, 1)
         value = _primal(loss, self._solution, combined[:, :width])
-        gains = np.einsum("jmc,mc->j", products[:, :, width:], self.swept)
-        residual = targets - self.swept - combined[:, width:]
-        slack = value - float(np.vdot(self.swept, targets + residual))
+        gains = np.einsum("jmc,mc->j", products[:, :, width:], self.sweep_solution)
+        residual = targets - self.sweep_solution - combined[:, width:]
+        slack = value - float(np.vdot(self.sweep_solution, targets + residual))
         return replace(self, value=value, gains=gains, slack=slack)
 
     @property

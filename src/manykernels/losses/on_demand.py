@@ -71,32 +71,32 @@ class OnDemandLoss(Loss):
         self._prefetched.append(dual)
 
     def gains_at(self, dual: Array) -> Array:
-        return self.swept(dual)[0]
+        return self.gains_and_errors(dual)[0]
 
-    def swept(self, dual: Array) -> tuple[Array, Array]:
+    def gains_and_errors(self, dual: Array) -> tuple[Array, Array]:
         """Return the gains of all kernels at some dual variables, and their rounding errors."""
         if dual.tobytes() not in self._known:
             duals = {variables.tobytes(): variables for variables in (dual, *self._prefetched)}
             self._prefetched = []
-            swept = self._sweep(list(duals.values()))
-            self._known.update(zip(duals, swept, strict=True))
+            results = self._sweep(list(duals.values()))
+            self._known.update(zip(duals, results, strict=True))
             for old in list(self._known)[:-_KEPT]:
                 del self._known[old]
         return self._known[dual.tobytes()]
 
     def _sweep(self, duals: list[Array]) -> list[tuple[Array, Array]]:
-        swept = [(np.empty(self.n_kernels), np.empty(self.n_kernels)) for _ in duals]
+        results = [(np.empty(self.n_kernels), np.empty(self.n_kernels)) for _ in duals]
 
         def visit(kernels: KernelOperator, positions: Indices) -> None:
             block: Any = self.whole.of_kernels(kernels)
-            for dual, (gains, errors) in zip(duals, swept, strict=True):
+            for dual, (gains, errors) in zip(duals, results, strict=True):
                 gains[positions] = block.gains_at(dual)
                 errors[positions] = block.gain_errors_at(dual)
 
         kernels: Any = self.whole.kernels
         kernels.visit(visit)
         self.n_sweeps += 1
-        return swept
+        return results
 
     def dual_point(self, dual: Array) -> DualPoint:
         # Everything but the gains is independent of the kernels.
@@ -124,7 +124,7 @@ class OnDemandEvaluation:
         self._loss, self.held, self.inner = loss, held, inner
         self.weights = np.zeros(loss.n_kernels)
         self.weights[held] = inner.weights
-        self._swept: tuple[Array, Array] | None = None
+        self._computed: tuple[Array, Array] | None = None
 
     @property
     def gains(self) -> Array:
@@ -137,9 +137,9 @@ class OnDemandEvaluation:
     @property
     def _gains_and_errors(self) -> tuple[Array, Array]:
         """Gains and their errors, computed by a sweep when first needed."""
-        if self._swept is None:
-            self._swept = self._loss.swept(self.inner.dual)
-        return self._swept
+        if self._computed is None:
+            self._computed = self._loss.gains_and_errors(self.inner.dual)
+        return self._computed
 
     def reassessed(self) -> OnDemandEvaluation:
         """Return self: gains are computed from the kernels, never updated."""

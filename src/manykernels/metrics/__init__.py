@@ -14,12 +14,7 @@ are functions of events, times and predicted risks or probabilities. All are als
 array([1. , 0.9, 0.9])
 """
 
-from .classwise import (
-    CLASS_SCORERS,
-    mean_average_precision,
-    mean_class_accuracy,
-    mean_class_mcc,
-)
+from .classwise import CLASS_SCORERS, mean_average_precision, mean_class_accuracy, mean_class_mcc
 from .comparison import corrected_t_test, five_by_two_cv_f_test
 from .survival import (
     SURVIVAL_SCORERS,

@@ -194,7 +194,7 @@ def _members_and_scores(
 
 @storable
 def mean_average_precision_scorer(
-    estimator: BaseEstimator, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    estimator: BaseEstimator, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return :func:`mean_average_precision` of a fitted classifier, for ``scoring=``.
 
@@ -222,7 +222,7 @@ def mean_average_precision_scorer(
     return mean_average_precision(y, scores, labels=labels, sample_weight=sample_weight)
 
 
-def _scores(estimator: BaseEstimator, X: Any) -> Any:
+def _scores(estimator: BaseEstimator, X: object) -> Any:
     if hasattr(estimator, "decision_function"):
         return estimator.decision_function(X)
     probabilities = estimator.predict_proba(X)

@@ -106,7 +106,7 @@ def combined_f_test(differences: ArrayLike) -> CombinedFTest:
 def five_by_two_cv_f_test(
     estimator1: BaseEstimator,
     estimator2: BaseEstimator,
-    X: Any,
+    X: object,
     y: ArrayLike,
     *,
     scoring: Any = None,

@@ -570,7 +570,7 @@ class _Remaining:
 
 @storable
 def concordance_index_scorer(
-    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
+    estimator: Any, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return :func:`concordance_index` of the predicted risks of an estimator.
 
@@ -594,7 +594,7 @@ def _known_of_test(estimator: Any) -> tuple[Any, Any]:
 
 @storable
 def concordance_index_ipcw_scorer(
-    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
+    estimator: Any, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return :func:`concordance_index_ipcw` of the predicted risks of an estimator.
 
@@ -609,7 +609,7 @@ def concordance_index_ipcw_scorer(
 
 @storable
 def neg_integrated_brier_score_scorer(
-    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
+    estimator: Any, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return the negative of :func:`integrated_brier_score` of predicted survival curves.
 
@@ -646,7 +646,7 @@ def neg_integrated_brier_score_scorer(
 
 @storable
 def partial_likelihood_scorer(
-    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
+    estimator: Any, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return the share of the deviance of Cox's partial likelihood that is explained.
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from ..kernels.operators import StoredArray
-from ..kernels.tables import Table
 from ..utils.storable import storable
 from .archive import ModelFileError, json_size
 
@@ -411,7 +410,7 @@ class Frame:
     columns: list[tuple[Any, Column]]
 
     @classmethod
-    def of(cls, frame: Table) -> Frame:
+    def of(cls, frame: Any) -> Frame:
         library = library_of(frame) or ""
         by_type: dict[Any, list[int]] = {}
         by_sort: dict[Any, dict[int, Column]] = {}
@@ -478,7 +477,7 @@ def _size(part: Any) -> int:
     return int(part.nbytes if isinstance(part, np.ndarray) else part.n_bytes)
 
 
-def _column(frame: Table, place: int) -> tuple[Any, str]:
+def _column(frame: Any, place: int) -> tuple[Any, str]:
     name = frame.columns[place]
     return (frame.iloc[:, place] if hasattr(frame, "iloc") else frame[name]), f"column {name!r}"
 

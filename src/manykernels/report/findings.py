@@ -17,16 +17,11 @@ from ..display import SurvivalCalibrationDisplay, SurvivalDisplay, ValidationDis
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
 from ..estimators.held_out import KnownRisks, deviance_losses
-from ..estimators.inputs import (
-    MatrixSource,
-    checked_groups,
-    groups_of,
-    matched_by_label,
-    rows_that_count,
-)
+from ..estimators.inputs import MatrixSource, groups_of, matched_by_label
 from ..estimators.kernel_data import as_norm
 from ..estimators.regional import SourceWithShares
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
+from ..estimators.training_rows import checked_groups, rows_that_count
 from ..inspection.intervals import Intervals, Mean
 from ..inspection.study import discordances, left_out_answers
 from ..kernels import KernelStack, Views
@@ -98,7 +93,7 @@ class Samples:
         its training rows. None if equal rows are the groups.
     """
 
-    data: Table
+    data: Any
     y: np.ndarray | None
     weights: np.ndarray
     weighted: bool

@@ -167,7 +167,7 @@ def _kind_of_table(table: Table) -> str:
     return "numbers" if np.asarray(table).dtype.kind in "biuf" else "text or objects"
 
 
-def _of_table(name: str, table: Table) -> list[dict[str, Any]]:
+def _of_table(name: str, table: Any) -> list[dict[str, Any]]:
     """Check a table for missing values and constant columns."""
     if len(table.shape) == 1:
         return []

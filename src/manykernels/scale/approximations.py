@@ -528,7 +528,7 @@ class RandomFeatures(Approximation):
 # Maps of string kernels are in ``features.py``.
 
 
-def dense(rows: Table) -> np.ndarray:
+def dense(rows: Any) -> np.ndarray:
     """Return rows of numbers as a dense array."""
     return rows.toarray() if sparse.issparse(rows) else rows
 

@@ -89,7 +89,9 @@ class DaskRows(RowBlocks):
         super().__init__(reading)
         views = {name: _in_rows(table) for name, table in _named(X).items()}
         base = next((table for table in views.values() if _is_dask_frame(table)), None)
-        self._views = {name: _divided_like(base, table) for name, table in views.items()}
+        self._views: dict[str, Any] = {
+            name: _divided_like(base, table) for name, table in views.items()
+        }
         self._y, self._weight = _divided_like(base, y), _divided_like(base, weight)
         self._single = not isinstance(X, Mapping)
         self._columns = columns
@@ -123,10 +125,11 @@ class DaskRows(RowBlocks):
         )
         return cls(X, y, sample_weight, (columns[0], columns[1]), reading)
 
-    def _known_columns(self) -> Table:
+    def _known_columns(self) -> Any:
         """Return a data frame without rows, targets and weights; None for an array."""
         (X,) = self._views.values()
-        if not is_frame(X):
+        has_names = is_frame(X)
+        if not has_names:
             return None
         taken = [name for column in self._columns for name in names_in(column)]
         return X._meta.drop(columns=taken)
@@ -159,7 +162,7 @@ class DaskRows(RowBlocks):
             tables[name] = missing if values is None else self._parts(values, name)
         return [Chunk(*chunk) for chunk in _zip(tables)]
 
-    def _parts(self, table: Table, name: str) -> list[Any]:
+    def _parts(self, table: Any, name: str) -> list[Any]:
         """Return the chunks of a table, aligned with the chunks of the first table."""
         if not is_dask(table):
             # In memory: targets, weights or a small view.
@@ -242,7 +245,7 @@ def _named(X: Table) -> dict[str, Any]:
     return dict(X) if isinstance(X, Mapping) else {"X": X}
 
 
-def _in_rows(table: Table) -> Table:
+def _in_rows(table: Any) -> Table:
     """Return a table whose chunks are whole rows, or a table in memory."""
     if not is_dask(table):
         return readable(table)
@@ -258,7 +261,7 @@ def _is_dask_frame(table: Table) -> bool:
     return is_dask(table) and hasattr(table, "divisions")
 
 
-def _divided_like(base: Table, table: Table) -> Table:
+def _divided_like(base: Any, table: Any) -> Table:
     """Return a Dask frame or Series repartitioned like `base`, if the divisions are known."""
     if not (_is_dask_frame(base) and _is_dask_frame(table)):
         return table
@@ -282,7 +285,7 @@ def _known_lengths(table: Table) -> list[int] | None:
     return None if np.isnan(lengths).any() else [int(length) for length in lengths]
 
 
-def _delayed(table: Table) -> list[Any]:
+def _delayed(table: Any) -> list[Any]:
     parts = table.to_delayed()
     return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
 
@@ -307,7 +310,7 @@ def _zip(parts: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
 class Chunk:
     """Delayed rows of one chunk: a table, or a dict of tables."""
 
-    X: Table
+    X: Any
     y: Targets
     weight: Targets
 
@@ -378,7 +381,7 @@ class Job:
         return Block(X, y, weight, start, number)
 
 
-def _in_order(values: Targets, name: str, first: str, index: Any) -> Any:
+def _in_order(values: Any, name: str, first: str, index: Any) -> Any:
     """Return the rows of a chunk in the order of `index`, the labels of the table `first`.
 
     The same labels in another order are matched; other labels are refused. The labels 0, 1, 2, …
@@ -421,7 +424,7 @@ def _is_counted(index: Any) -> bool:
     return index.dtype.kind in "iu" and bool((np.diff(index.to_numpy()) == 1).all())
 
 
-def _unlabelled(table: Table) -> Table:
+def _unlabelled(table: Any) -> Table:
     """Return a pandas frame with the default index."""
     return table.reset_index(drop=True) if hasattr(table, "iloc") else table
 
@@ -739,7 +742,7 @@ def refuse_unread(X: Table, *, matrices: bool = False) -> None:
             raise TypeError(f"{'X' if name is None else f'view {name!r}'} is {advice}")
 
 
-def _advice(X: Table) -> str | None:
+def _advice(X: Any) -> str | None:
     """Describe X and the line of code to use instead; None for a table."""
     if _is_path(X):
         return f"a path, {os.fspath(X)!r}: {_reading_line(X)}"
@@ -760,7 +763,7 @@ def _advice(X: Table) -> str | None:
     return None
 
 
-def _advice_of_list(X: Table) -> str | None:
+def _advice_of_list(X: Any) -> str | None:
     if len(X) == 0:
         return None
     if all(map(_is_path, X)) and all(

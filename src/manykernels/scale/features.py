@@ -241,7 +241,7 @@ class RowMap(KernelMap):
         return self._features(through(self.steps, X))
 
     @abstractmethod
-    def _features(self, rows: Table) -> np.ndarray:
+    def _features(self, rows: Any) -> np.ndarray:
         """Return the features of rows validated by the kernel."""
 
 
@@ -272,7 +272,7 @@ class Request:
         Steps that turned the table into `sample`.
     """
 
-    sample: Table
+    sample: Any
     most: int
     parameter: str
     n_pairs: int | None = None

@@ -29,7 +29,7 @@ from ..kernels.views import are_views, as_views, columns_like, matched_views
 from ..utils.sklearn import num_samples, safe_indexing
 
 #: Targets or sample weights: array-like, a Dask collection, or the name of a column of one.
-Targets: TypeAlias = Any
+Targets: TypeAlias = ArrayLike | None
 
 
 def rows_of(table: Table, rows: slice | np.ndarray) -> Table:
@@ -39,7 +39,7 @@ def rows_of(table: Table, rows: slice | np.ndarray) -> Table:
     return safe_indexing(table, rows)
 
 
-def stacked(tables: Sequence[Any]) -> Table:
+def stacked(tables: Sequence[Any]) -> Any:
     """Concatenate the rows of tables of one kind."""
     first = tables[0]
     if len(tables) == 1:
@@ -80,7 +80,7 @@ def refuse_no_targets() -> NoReturn:
     raise ValueError("Fitting requires y to be passed, but the target y is None.")
 
 
-def readable(X: Table) -> Table:
+def readable(X: Any) -> Table:
     """Return X as feature maps read it: a data frame, csr matrix, `Views`, or an array of rows."""
     if are_views(X):
         return as_views(X)
@@ -151,7 +151,7 @@ class PieceCheck:
         return Block(X, targets, weights, start, piece.number)
 
 
-def like_first(table: Table, first: Table) -> Table:
+def like_first(table: Any, first: Any) -> Table:
     """Return `table` with views and named columns in the order of `first`, of the first rows."""
     if isinstance(first, Views):
         view_names = table.names if isinstance(table, Views) else []
@@ -186,12 +186,12 @@ def _container(table: Table) -> str:
     return "a sparse matrix" if sparse.issparse(table) else "an array"
 
 
-def _types(table: Table) -> list[Any]:
+def _types(table: Any) -> list[Any]:
     """Return the types of the columns of a data frame, or the type of an array."""
     return list(table.dtypes) if is_frame(table) else [table.dtype]
 
 
-def _column(table: Table, position: int) -> str:
+def _column(table: Any, position: int) -> str:
     if is_frame(table):
         return f"column {table.columns[position]!r}"
     return f"column {position}" if len(table.shape) == 2 else "it"
@@ -209,7 +209,7 @@ def refuse_not_finite(table: Table, start: int, allow_nan: bool) -> None:
     _refuse_not_finite(table, start + np.arange(num_samples(table)), allow_nan)
 
 
-def _refuse_not_finite(table: Table, rows: np.ndarray, allow_nan: bool) -> None:
+def _refuse_not_finite(table: Any, rows: np.ndarray, allow_nan: bool) -> None:
     positions = [j for j, dtype in enumerate(_types(table)) if is_numeric(dtype)]
     if not positions:
         return
@@ -337,7 +337,7 @@ class Block:
         Number of the block.
     """
 
-    X: Table
+    X: Any
     y: np.ndarray | None
     weight: np.ndarray | None
     start: int
@@ -534,7 +534,7 @@ class TableRows(RowBlocks):
         self.weight = None if weight is None else checked_weights(weight, n_rows)
 
     @classmethod
-    def of(cls, X: Table, y: Targets, sample_weight: Targets, reading: Reading) -> Self:
+    def of(cls, X: Any, y: Targets, sample_weight: Targets, reading: Reading) -> Self:
         if are_views(X):
             views, y, weight, _ = matched_views(X, y, sample_weight, may_lack=reading.may_lack)
             return cls(views, y, weight, reading)

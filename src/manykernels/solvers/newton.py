@@ -1,8 +1,8 @@
 """Outer Newton: second-order steps in weight space, the default solver.
 
 Each iteration minimises a quadratic model of F over the whole weight domain, an n-dimensional
-conic program (:mod:`~manykernels.solvers.programs`), and has other steps for where F rejects that
-one. The gap is tested before the Hessian is computed, so the last iteration needs none.
+conic program (:mod:`~manykernels.solvers.programs`), and tries other steps if F does not fall
+enough there. The gap is tested before the Hessian is computed, so the last iteration needs none.
 
 The start is the minimiser of a coarse loss if there is one. Many kernels on a simplex, where
 most weights are zero, are solved on active sets.
@@ -103,12 +103,11 @@ class Cuts:
 # the plain quadratic.
 #
 # **Cuts.** Where F has kinks, the maximum ``max_r (c_r − q_r·x)`` of the planes
-# above takes the place of ``−g·(x − β)``: the step of a bundle method
-# with Q as its metric.
+# above takes the place of ``−g·(x − β)``: the step of a bundle method with Q as its metric.
 
 
-# "Measured" in `model`, `search` and `newton`: total of inner solves over 110 small problems,
-# square loss and support vector machines at five norms, with one value changed.
+# "Measured" below: total of inner solves over 110 small problems, square loss and support vector
+# machines at five norms, with one value changed.
 
 # Factor by which curvatures shrink where they prove too large. Measured: 0.03 to 0.3 alike.
 _SOFTER = 0.1
@@ -215,7 +214,7 @@ def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Arra
 # Armijo's constant: the usual value (Nocedal and Wright 2006, section 3.1).
 _ARMIJO = 1e-4
 # Relative differences of F below this may be rounding errors, two digits more than a factorisation
-# loses; slopes decide there. Measured as in `Model`: 1e-12 to 1e-8 alike.
+# loses; slopes decide there. Measured: 1e-12 to 1e-8 alike.
 _INDISTINGUISHABLE = 100.0 * ACCUMULATED
 # Relative rise of F that is allowed if the gap halves: a tenth of the usual tolerance. Measured:
 # 1e-9 takes 3 % more inner solves, 1e-5 as many.
@@ -343,7 +342,7 @@ def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
 
 
 # Number of cuts kept, enough for the trials of several iterations. Each is a row of the conic
-# program and holds dual variables. Measured as in `Model`: 20 to 200 alike.
+# program and holds dual variables. Measured: 20 to 200 alike.
 _MOST_CUTS = 60
 
 

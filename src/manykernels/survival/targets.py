@@ -56,7 +56,7 @@ class _Column(NamedTuple):
     values: np.ndarray
 
 
-def survival_target(y: Any) -> SurvivalTarget:
+def survival_target(y: ArrayLike) -> SurvivalTarget:
     """Read the events and times of a survival target.
 
     Parameters
@@ -110,7 +110,7 @@ def survival_target(y: Any) -> SurvivalTarget:
     return SurvivalTarget(event.values != 0.0, _checked_times(time, index), index)
 
 
-def survival_array(y: Any) -> np.ndarray:
+def survival_array(y: ArrayLike) -> np.ndarray:
     """Return a survival target as a structured array with the fields "event" and "time".
 
     scikit-learn can split this array by rows, as scikit-survival's ``Surv.from_arrays``.
@@ -146,7 +146,7 @@ def check_survival(event: ArrayLike, time: ArrayLike) -> tuple[np.ndarray, np.nd
     return events.values != 0.0, _checked_times(times, None)
 
 
-def survival_table(y: Any) -> Any:
+def survival_table(y: ArrayLike) -> Any:
     """Return a survival target in a form that can be matched with other rows by label.
 
     A pandas data frame with the columns event and time if y has row labels, else an array as

@@ -251,7 +251,7 @@ def test_shape_of_a_table(entry, table, message):
 
 
 @every_estimator
-def test_a_stack_without_saying_so(entry):
+def test_a_stack_without_precomputed(entry):
     stack, model = KernelStack.from_arrays(GRAM), on_table(entry)
     for answer in (model.fit, model.predict):
         arguments = (stack, entry.targets(Y)) if answer == model.fit else (stack,)

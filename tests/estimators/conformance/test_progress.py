@@ -118,7 +118,7 @@ def test_stopping_early_warns_with_the_gap(entry):
 
 @some_learners
 @pytest.mark.parametrize("solver", ["newton", Newton()], ids=["name", "object"])
-def test_newton_is_not_advised_to_who_uses_it(entry, solver):
+def test_newton_is_not_recommended_to_its_users(entry, solver):
     message = warning_of(entry.make(p=1.1, solver=solver, max_iter=1, tol=1e-14))
     assert message.endswith("max_iter=1 was reached: raise max_iter or tol.")
 

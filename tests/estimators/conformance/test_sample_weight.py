@@ -84,7 +84,7 @@ def test_weights_that_leave_one_sample_of_each_class(entry, form):
 
 @every_estimator
 @pytest.mark.parametrize("tiny", [1e-200, *slow(5e-324, 1e-17)])
-def test_a_weight_that_is_rounding_beside_the_others_is_none(entry, tiny):
+def test_a_negligible_weight_counts_as_zero(entry, tiny):
     model, expected = (fit(entry, weights(7, value)) for value in (tiny, 0.0))
     assert_array_equal(entry.scores(model, NEW), entry.scores(expected, NEW))
 

@@ -39,7 +39,7 @@ every_form = pytest.mark.parametrize("form", ["table", "matrix", "stack"])
         (Y[:-1], r"inconsistent numbers of samples: \[12, 11\]"),
     ],
 )
-def test_targets_that_are_none(entry, form, target, message):
+def test_invalid_targets(entry, form, target, message):
     with refused(message):
         in_form(entry, form, target)
 

@@ -1,4 +1,4 @@
-"""Brakes of gates: plain weights at step 0, the penalty, what they are for."""
+"""Penalty and early stopping of gates: plain weights at step 0, and their purpose."""
 
 import pickle
 
@@ -24,7 +24,7 @@ from manykernels.gating import Sigmoid
 from manykernels.gating.descent import ClassJudge, HeldOutLosses, ValueJudge
 from manykernels.gating.gates import as_gate
 from manykernels.kernels import RBF
-from tests.estimators.braked_problems import (
+from tests.estimators.localized_problems import (
     JUDGED,
     LINES,
     PAIRS,
@@ -156,7 +156,7 @@ def test_the_objective_with_its_penalty_never_rises(twin):
     assert model.certificate_.status == "stationary"
 
 
-# -- what brakes are for ---------------------------------------------------------------------
+# -- purpose of the penalty and of early stopping --------------------------------------------
 
 
 def test_classes_of_pure_noise_leave_nearly_plain_predictions():
@@ -164,14 +164,14 @@ def test_classes_of_pure_noise_leave_nearly_plain_predictions():
     for seed in range(8):
         rng = np.random.default_rng(seed)
         table, y = rng.normal(size=(360, 3)), rng.integers(0, 2, 150)
-        braked, free = (
-            made(LocalizedSVC, PAIRS, **brakes).fit(table[:150], y)
-            for brakes in ({}, {"penalty": 0.0, "early_stopping": 0})
+        regularized, free = (
+            made(LocalizedSVC, PAIRS, **options).fit(table[:150], y)
+            for options in ({}, {"penalty": 0.0, "early_stopping": 0})
         )
         known = MKSVC(PAIRS).fit(table[:150], y).predict(table)
-        agreement.append([np.mean(model.predict(table) == known) for model in (braked, free)])
-    with_brakes, without = np.mean(agreement, axis=0)
-    assert with_brakes > 0.95
+        agreement.append([np.mean(model.predict(table) == known) for model in (regularized, free)])
+    with_both, without = np.mean(agreement, axis=0)
+    assert with_both > 0.95
     assert without < 0.9
 
 
@@ -206,10 +206,10 @@ def test_one_class_machines_are_not_much_worse_than_plain_ones():
 
 
 @pytest.mark.parametrize("early_stopping", [0, 2, 5, np.int64(3)])
-def test_brakes_are_parameters_of_the_gate(early_stopping):
+def test_penalty_and_early_stopping_are_parameters_of_the_gate(early_stopping):
     model = LocalizedSVC(PAIRS)
-    brakes = {"gating__penalty": 0.1, "gating__early_stopping": early_stopping}
-    model.set_params(**brakes).fit(X, corner(X))
+    options = {"gating__penalty": 0.1, "gating__early_stopping": early_stopping}
+    model.set_params(**options).fit(X, corner(X))
     assert (model.held_out_losses_ is None) == (early_stopping == 0)
     twin = clone(model)
     assert (twin.gating.penalty, twin.gating.early_stopping) == (0.1, early_stopping)

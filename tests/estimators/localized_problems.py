@@ -1,4 +1,4 @@
-"""Localized estimators and their plain twins, for tests of the brakes of gates."""
+"""Localized estimators and their plain twins, for tests of penalties and early stopping."""
 
 import numpy as np
 import pytest
