@@ -26,8 +26,9 @@ LABELS = NUMBERS[:, 0] + BITS[:, 0] + (COLOURS == "red") > 1.8
 COLUMNS = {"size": NUMBERS[:, 0], "colour": COLOURS, "price": NUMBERS[:, 1], "new": BITS[:, 0] > 0}
 FRAMES = [pd.DataFrame, pl.DataFrame]
 
-DENSE = ["linear", "rbf(0.5)", "rbf(1)", "laplacian", "cosine", "scores-laplacian"]
-MIXED = [*DENSE, "categories", "numbers*categories"]
+DENSE = ["linear", "rbf(0.5)", "rbf(1)", "rbf(5)", "laplacian", "cosine", "scores-laplacian"]
+OF_NUMBERS = [name for name in DENSE if name != "rbf(5)"]  # beside categories
+MIXED = [*OF_NUMBERS, "categories", "numbers*categories", "joined(5)"]
 OF_BITS = ["jaccard", "rbf(0.7)"]
 OF_SPARSE = ["cosine", "rbf(0.7)", "scaled-cosine"]
 
@@ -59,7 +60,7 @@ def matrices(table):
         (WORDS, OF_SPARSE),
         (-WORDS, OF_SPARSE),
         (2 * np.eye(20), OF_SPARSE),
-        (pd.DataFrame({"a": ["u", "v"]}), ["categories"]),
+        (pd.DataFrame({"a": ["u", "v"]}), ["categories", "categories(5)"]),
         (pd.DataFrame(COLUMNS), MIXED),
         (pl.DataFrame(COLUMNS), MIXED),
     ],
@@ -99,12 +100,14 @@ def test_each_kernel_of_a_mixed_frame_has_its_columns(frame):
     table = frame(COLUMNS)
     kernels = dict(auto_kernels(table).kernels)
     assert kernels["categories"].columns == ["colour"]
-    assert all(kernels[name].columns == ["size", "price", "new"] for name in DENSE)
+    assert all(kernels[name].columns == ["size", "price", "new"] for name in OF_NUMBERS)
     alone = np.column_stack([COLUMNS[name] for name in ("size", "price", "new")])
     expected, found = matrices(alone), matrices(table)
-    for name in DENSE:
+    for name in OF_NUMBERS:
         assert_allclose(found[name], expected[name], atol=1e-12)
     assert_array_equal(found["categories"], np.equal.outer(COLOURS, COLOURS))
+    wide = np.exp(-2.0 * (1.0 - found["categories"]) / 25.0)
+    assert_allclose(found["joined(5)"], expected["rbf(5)"] * wide, atol=1e-12)
     assert_allclose(found["numbers*categories"], found["rbf(1)"] * found["categories"])
 
 
@@ -122,7 +125,7 @@ def test_kinds_of_columns():
     assert kernels["categories"].columns == ["code", "text", "mixed"]
     assert kernels["linear"].columns == ["objects", "nullable"]
     codes = pl.DataFrame({"code": pl.Series(["u", "v"], dtype=pl.Categorical)})
-    assert names(codes) == ["categories"]
+    assert names(codes) == ["categories", "categories(5)"]
 
 
 @pytest.mark.parametrize("wrong", ["?", "n/a", ("a", "tuple")], ids=str)
@@ -275,7 +278,7 @@ def test_other_strings_have_no_default(texts):
     with pytest.raises(ValueError, match="strings that are no sequences: pass kernels"):
         auto_kernels(texts)
     frame = pd.DataFrame({"text": texts})
-    assert list(dict(auto_kernels(frame).kernels)) == ["categories"]
+    assert list(dict(auto_kernels(frame).kernels)) == ["categories", "categories(5)"]
 
 
 @pytest.mark.parametrize("frame", FRAMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, Self
@@ -18,7 +19,7 @@ from ..kernels.completion import preparation_with
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
 from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain
-from ..losses.base import Certificate, Loss, ProblemSpec
+from ..losses.base import Certificate, Indices, Loss, ProblemSpec
 from ..losses.features import FeatureEvaluation
 from ..losses.inexact import EXACT_ROWS
 from ..losses.left_out import LeavesOut
@@ -36,7 +37,7 @@ from ..solvers.base import (
 )
 from ..solvers.evidence import Evidence
 from ..utils.files import GIB
-from ..utils.numerics import EPS, ROUNDING, available_memory
+from ..utils.numerics import ACCUMULATED, EPS, ROUNDING, TINY, available_memory
 from ..utils.sklearn import Interval, StrOptions, num_samples, warn_caller
 from ..utils.storable import storable
 from .base import FitTask, KernelEstimator, estimator
@@ -298,6 +299,39 @@ def as_norm(p: float | str) -> float:
     return np.nan if p == EVIDENCE else float(p)
 
 
+def distinct_rows(loss: Any) -> Any:
+    """Return a copy of the loss whose equal rows with equal targets are one row.
+
+    Rows of features, of which only sums are known, stay as they are.
+    """
+    if not isinstance(loss, SquareLoss) or not isinstance(loss.kernels, KernelStack):
+        return copy(loss)
+    first = _first_equals(loss)
+    kept, place = np.unique(first, return_inverse=True)
+    if len(kept) == len(first):
+        return copy(loss)
+    weights = np.bincount(place, weights=loss.sample_weight, minlength=len(kept)).astype(float)
+    kernels = Center().fit_transform(loss.kernels[np.ix_(kept, kept)], sample_weight=weights)
+    targets = loss.targets[kept] - np.average(loss.targets[kept], axis=0, weights=weights)
+    return SquareLoss(kernels, targets, loss.reg, weights)
+
+
+def _first_equals(loss: SquareLoss) -> Indices:
+    """Return the first row that is equal to each row, in all kernels and targets."""
+    n_rows = len(loss.targets)
+    first = np.arange(n_rows)
+    # Rows of equal targets are compared, in the sum of all kernels.
+    _, alike = np.unique(loss.targets, axis=0, return_inverse=True)
+    matrix = loss.kernels.combine(np.ones(loss.kernels.shape[2]))
+    sizes = np.diagonal(matrix)
+    allowed = 10.0 * ACCUMULATED * max(float(sizes.mean()), TINY)
+    for value in np.flatnonzero(np.bincount(alike) > 1):
+        rows = np.flatnonzero(alike == value)
+        block = sizes[rows, None] + sizes[rows] - 2.0 * matrix[np.ix_(rows, rows)]
+        first[rows] = rows[np.argmax(block <= allowed, axis=1)]
+    return first
+
+
 @dataclass(frozen=True)
 class WeightLearning:
     """How an estimator, whose name is needed for messages, learns kernel weights."""
@@ -329,7 +363,7 @@ class WeightLearning:
                     f'solver={chosen.name!r} does not go with p="evidence", which has a solver of '
                     f"its own: leave solver={DEFAULT_SOLVER!r}."
                 )
-            chosen = Evidence()
+            chosen = Evidence(distinct_rows)
         if max_iter is None:
             max_iter = chosen.default_max_iter
         return cls(type(estimator).__name__, domain, chosen, estimator.tol, max_iter)

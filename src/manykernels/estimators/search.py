@@ -30,7 +30,7 @@ from ..utils.sklearn import warn_caller
 from .base import FitTask, KernelEstimator, estimator
 from .held_out import HeldOut, HeldOutDecisions, HeldOutLabels, HeldOutValues, SplitOutputs
 from .inputs import Source, block_while_fitting, matched_by_label
-from .kernel_data import EVIDENCE, TrainingKernels
+from .kernel_data import EVIDENCE, TrainingKernels, distinct_rows
 from .training_rows import TrainingRows, indicator_matrix, is_multilabel
 
 #: p by default: the fewest kernels, the plain sum, and two between. On ten data sets MKFDACV was
@@ -850,7 +850,7 @@ def walk_points(
             break
         loss = loss_at(1.0)
         try:
-            solution = Evidence().solve(loss, lp_domain(1.0), tol=tol)
+            solution = Evidence(distinct_rows).solve(loss, lp_domain(1.0), tol=tol)
         except NotPositiveDefiniteError as error:
             failures.append(str(error))
             continue

@@ -33,6 +33,7 @@ They count as one row, with the sum of their sample weights.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,12 +42,10 @@ import numpy as np
 from scipy import linalg, optimize
 
 from ..domains import Array, Domain
-from ..kernels.stack import KernelStack
-from ..kernels.transforms import Center
-from ..losses.base import Certificate, Indices, Loss
+from ..losses.base import Certificate, Loss
 from ..losses.features import FeatureLoss
 from ..losses.square import NotPositiveDefiniteError, SquareLoss
-from ..utils.numerics import ACCUMULATED, EPS
+from ..utils.numerics import ACCUMULATED, EPS, TINY
 from ..utils.storable import storable
 from .base import Observer, Problem, Progress, Solution, Solver, one_bound, refuse_unfit
 
@@ -73,6 +72,11 @@ class Evidence(Solver):
     """Weights and λ of largest evidence, see the module docstring.
 
     The weights sum to one, whatever the domain. :meth:`solve` sets λ as the `reg` of the loss.
+
+    Parameters
+    ----------
+    distinct : callable, default=copy
+        Returns a copy of a loss, whose equal rows with equal targets are one row.
     """
 
     name = "evidence"
@@ -80,6 +84,9 @@ class Evidence(Solver):
     default_max_iter = 300  # of all starts together
 
     _minimize = None  # type: ignore[assignment]  # only called by Solver.solve, overridden below
+
+    def __init__(self, distinct: Callable[[Any], Any] = copy) -> None:
+        self.distinct = distinct
 
     def solve(
         self,
@@ -93,7 +100,7 @@ class Evidence(Solver):
     ) -> Solution:
         """Return the weights of largest evidence; see :meth:`Solver.solve`."""
         refuse_unfit(self, Problem(loss.spec, domain, tol))
-        problem = _Problem(loss)
+        problem = _Problem(self.distinct(loss))
         if not loss.evaluate(np.ones(loss.n_kernels)).value > 0.0:
             return _equal_weights(loss, tol)
         limit = self.default_max_iter if max_iter is None else max_iter
@@ -219,10 +226,10 @@ class _Point:
 
 
 class _Problem:
-    """E of one regression, whose equal rows with equal targets are joined."""
+    """E of one regression, the `reg` of whose loss is set to one."""
 
     def __init__(self, loss: Any) -> None:
-        self._loss = _distinct(loss)
+        self._loss = loss
         self._loss.reg = 1.0
         spec = self._loss.spec
         self.n_dimensions, self.n_outputs = spec.n_samples - 1, spec.n_outputs
@@ -246,7 +253,7 @@ class _Problem:
         evaluation = self._loss.evaluate(excess[1:] / noise)
         # E(sγ) = fit/s + r(m − 1) log s + …
         degrees = self.n_outputs * max(self.n_dimensions, 1)
-        scale = max(evaluation.value / noise / degrees, np.finfo(float).tiny)
+        scale = max(evaluation.value / noise / degrees, TINY)
         excess, noise = excess * scale, noise * scale
         fit = evaluation.value / noise
         log_determinant = self.n_dimensions * np.log(noise) + evaluation.log_determinant()
@@ -323,36 +330,3 @@ def _minimizer(point: _Point, damping: float) -> Array:
     right = linalg.solve_triangular(factor, linear, trans=1)
     minimizer: Array = optimize.nnls(factor, right, maxiter=100 * len(right))[0]
     return minimizer
-
-
-def _distinct(loss: Any) -> Any:
-    """Return a copy of the loss whose equal rows with equal targets are one row.
-
-    Rows of features, of which only sums are known, stay as they are.
-    """
-    if not isinstance(loss, SquareLoss) or not isinstance(loss.kernels, KernelStack):
-        return copy(loss)
-    first = _first_equals(loss)
-    kept, place = np.unique(first, return_inverse=True)
-    if len(kept) == len(first):
-        return copy(loss)
-    weights = np.bincount(place, weights=loss.sample_weight, minlength=len(kept)).astype(float)
-    kernels = Center().fit_transform(loss.kernels[np.ix_(kept, kept)], sample_weight=weights)
-    targets = loss.targets[kept] - np.average(loss.targets[kept], axis=0, weights=weights)
-    return SquareLoss(kernels, targets, loss.reg, weights)
-
-
-def _first_equals(loss: SquareLoss) -> Indices:
-    """Return the first row that is equal to each row, in all kernels and targets."""
-    n_rows = len(loss.targets)
-    first = np.arange(n_rows)
-    # Rows of equal targets are compared, in the sum of all kernels.
-    _, alike = np.unique(loss.targets, axis=0, return_inverse=True)
-    matrix = loss.kernels.combine(np.ones(loss.kernels.shape[2]))
-    sizes = np.diagonal(matrix)
-    allowed = 10.0 * ACCUMULATED * max(float(sizes.mean()), np.finfo(float).tiny)
-    for value in np.flatnonzero(np.bincount(alike) > 1):
-        rows = np.flatnonzero(alike == value)
-        block = sizes[rows, None] + sizes[rows] - 2.0 * matrix[np.ix_(rows, rows)]
-        first[rows] = rows[np.argmax(block <= allowed, axis=1)]
-    return first
