@@ -312,10 +312,13 @@ class MKSVCCV(KernelClassifier):
     the transformer of ``kernel.after``, is that of all training rows, in every fold. In every fold
     the scales of the kernels, their weights and the machines come from the training part.
 
-    Two numbers make probabilities of decision values: a slope and an exponent of the class
-    frequencies. They are those of least log loss on the held-out samples, however classes are
-    weighted. ``predict`` takes the class of the largest decision value, which need not be the most
-    probable one.
+    Two numbers make probabilities of the outputs of machines: a slope and an exponent of the class
+    frequencies. They are those of least log loss on the held-out samples. ``predict`` takes the
+    most probable class: offsets are added to the outputs such that it has the largest decision
+    value. (Biases of machines suit their training samples. Where samples are few and columns are
+    many, outputs at new samples differ little, and biases alone would decide for the largest
+    class.) With a `class_weight` there are no offsets, because weights ask for other decisions
+    than those of the most probable class.
 
     To find rare classes, weight them and judge accordingly: ``class_weight="balanced"`` with
     ``scoring="balanced_accuracy"``. Neither alone is enough, since accuracy favours the C at which
@@ -386,6 +389,7 @@ class SVCSearchTask(SVCTask):
                 [replace(part, outputs=part.outputs[..., [k]]) for part in outputs],
                 [test.label(k) for test in search.tests],
                 samples.label(k).frequencies,
+                search.moves_outputs,
             )
             for k in range(samples.n_labels)
         ]
