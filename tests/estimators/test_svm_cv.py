@@ -195,6 +195,32 @@ def test_points_that_cannot_be_solved_are_left_out():
         model.set_params(Cs=[1e3]).fit(stack, Y)
 
 
+def test_a_larger_penalty_is_tried_where_the_largest_is_the_best():
+    """The scales of Siegler: which side is heavier is known exactly."""
+    values = np.stack(np.meshgrid(*[np.arange(1, 6)] * 4), axis=-1).reshape(-1, 4)
+    sides = np.sign(values[:, 0] * values[:, 1] - values[:, 2] * values[:, 3])
+    rows = np.random.default_rng(1).permutation(len(values))[:300]
+    X, sides = np.eye(5)[values[rows] - 1].reshape(300, -1), sides[rows]
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    model = MKSVCCV(Linear(), ps=[2.0], cv=cv).fit(X, sides)
+    penalties = model.cv_results_["param_C"]
+    assert model.C_ > 10
+    assert penalties.tolist() == [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
+    given = MKSVCCV(Linear(), ps=[2.0], Cs=penalties, cv=cv).fit(X, sides)
+    for name in ("mean_test_score", "se_test_score"):
+        np.testing.assert_allclose(model.cv_results_[name], given.cv_results_[name])
+    assert (model.C_, model.left_out_score_) == (given.C_, given.left_out_score_)
+    assert model.cv_results_["rel_gap"].max() <= model.tol
+    fixed = MKSVCCV(Linear(), ps=[2.0], Cs=[1.0, 10.0], cv=cv).fit(X, sides)
+    assert fixed.C_ == 10.0
+
+
+def test_no_larger_penalty_is_tried_where_it_changes_nothing():
+    Z, labels = of_classes([20, 20], 0)
+    model = MKSVCCV(Linear(), ps=[2.0]).fit(Z, labels)
+    assert model.cv_results_["param_C"].max() == 10.0
+
+
 # -- probabilities ---------------------------------------------------------------------------
 
 

@@ -69,6 +69,18 @@ class SplitOutputs:
         record = GridRecord.unsolved(grid) if record is None else record
         return cls(np.full((*grid, *point), np.nan), record)
 
+    def followed_by(self, other: SplitOutputs, axis: int) -> SplitOutputs:
+        """Return the outputs of both grids, whose points differ along an axis."""
+        pairs = [
+            (getattr(self.record, name), getattr(other.record, name))
+            for name in ("rel_gaps", "n_inner_solves", "converged")
+        ]
+        record = GridRecord(
+            *(np.concatenate(pair, axis=axis) for pair in pairs),
+            self.record.failures + other.record.failures,
+        )
+        return SplitOutputs(np.concatenate([self.outputs, other.outputs], axis=axis), record)
+
     def note(
         self,
         at: Position,
