@@ -71,15 +71,8 @@ class SplitOutputs:
 
     def followed_by(self, other: SplitOutputs, axis: int) -> SplitOutputs:
         """Return the outputs of both grids, whose points differ along an axis."""
-        pairs = [
-            (getattr(self.record, name), getattr(other.record, name))
-            for name in ("rel_gaps", "n_inner_solves", "converged")
-        ]
-        record = GridRecord(
-            *(np.concatenate(pair, axis=axis) for pair in pairs),
-            self.record.failures + other.record.failures,
-        )
-        return SplitOutputs(np.concatenate([self.outputs, other.outputs], axis=axis), record)
+        outputs = np.concatenate([self.outputs, other.outputs], axis=axis)
+        return SplitOutputs(outputs, self.record.followed_by(other.record, axis))
 
     def note(
         self,
