@@ -10,6 +10,8 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +19,17 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF as GaussianKernel
+from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import accuracy_score, log_loss, r2_score
 from sklearn.model_selection import GridSearchCV
@@ -28,7 +38,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from manykernels import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
+from manykernels import MKFDA, MKFDACV, MKSVCCV, MKSVRCV, MKRidge, MKRidgeCV
 
 Tables = Mapping[str, Any]
 
@@ -154,6 +164,43 @@ def boosting(tables: Tables) -> Any:
     return make_pipeline(OftenEnough(), HistGradientBoostingClassifier(random_state=0))
 
 
+def extra_trees(tables: Tables) -> Any:
+    return make_pipeline(OftenEnough(), ExtraTreesClassifier(300, random_state=0))
+
+
+def trees_regression(tables: Tables) -> Any:
+    return make_pipeline(OftenEnough(), ExtraTreesRegressor(300, random_state=0))
+
+
+def light_boosting(tables: Tables, kind: str = "LGBMClassifier") -> Any:
+    import lightgbm
+
+    model = getattr(lightgbm, kind)(n_jobs=1, random_state=0, verbose=-1)
+    return make_pipeline(OftenEnough(), model)
+
+
+def cat_boosting(tables: Tables, kind: str = "CatBoostClassifier") -> Any:
+    import catboost
+
+    options = {"verbose": 0, "thread_count": 1, "random_seed": 0, "allow_writing_files": False}
+    return make_pipeline(OftenEnough(), getattr(catboost, kind)(**options))
+
+
+def gaussian_process(tables: Tables) -> Any:
+    """One Gaussian kernel and noise, by the likelihood; started twice."""
+    n_columns = joined(tables).shape[1]
+    kernel = ConstantKernel() * GaussianKernel(np.sqrt(n_columns)) + WhiteKernel(0.1)
+    model = GaussianProcessRegressor(
+        kernel, normalize_y=True, n_restarts_optimizer=1, random_state=0
+    )
+    return make_pipeline(StandardScaler(), model)
+
+
+def _installed(*contenders: tuple[str, Contender]) -> list[Contender]:
+    """The contenders whose package is installed."""
+    return [contender for package, contender in contenders if find_spec(package)]
+
+
 def tuned_svr(tables: Tables) -> Any:
     grid = {"C": _PENALTIES, "gamma": _gammas(tables), "epsilon": _EPSILONS}
     search = GridSearchCV(SVR(), grid, cv=_FOLDS)
@@ -181,15 +228,28 @@ CLASSIFIERS = [
     ours("MKFDACV", MKFDACV),
     ours("MKSVCCV", MKSVCCV),
     ours("plain sum", MKFDACV, ps=[np.inf]),
+    ours("evidence", MKFDA, p="evidence"),
     Contender("tuned SVC", tuned_svc),
     Contender("tuned logistic", tuned_logistic),
     Contender("boosting", boosting),
+    Contender("extra trees", extra_trees),
+    *_installed(
+        ("lightgbm", Contender("LightGBM", light_boosting)),
+        ("catboost", Contender("CatBoost", cat_boosting)),
+    ),
 ]
 REGRESSORS = [
     ours("MKRidgeCV", MKRidgeCV),
     ours("MKSVRCV", MKSVRCV),
     ours("plain sum", MKRidgeCV, ps=[np.inf]),
+    ours("evidence", MKRidge, p="evidence"),
     Contender("tuned SVR", tuned_svr),
     Contender("tuned ridge", tuned_ridge),
     Contender("boosting", boosted_regression),
+    Contender("extra trees", trees_regression),
+    Contender("Gaussian process", gaussian_process),
+    *_installed(
+        ("lightgbm", Contender("LightGBM", partial(light_boosting, kind="LGBMRegressor"))),
+        ("catboost", Contender("CatBoost", partial(cat_boosting, kind="CatBoostRegressor"))),
+    ),
 ]

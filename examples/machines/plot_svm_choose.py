@@ -9,7 +9,7 @@ its neighbours, so the whole grid of twelve points takes the time of about thirt
 
 # %%
 # Six views of digits and three views of noise. Other points of the grid are nearly as good as the
-# best: ``one_standard_error`` selects the simplest model within one standard error of the best.
+# best: ``one_standard_error`` selects the largest p within one standard error of the best.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -56,7 +56,7 @@ display = AlignmentDisplay.from_stack(stack, y)
 # Choosing p and λ
 # ----------------
 # Scores of the grid in five folds. The simplest point within one standard error of the best is
-# chosen: the smallest p, and for this p the largest λ.
+# chosen: the largest p, and for this p the best λ.
 
 chosen = MKFDACV("precomputed", regs=np.logspace(-2, 2, 5), one_standard_error=True).fit(stack, y)
 display = ValidationDisplay.from_estimator(chosen)

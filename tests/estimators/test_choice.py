@@ -60,24 +60,48 @@ def test_the_best_point_is_chosen():
 
 def test_of_equal_points_the_second_score_decides_or_else_simplicity():
     scores = np.ones((3, 2, 3))
-    assert chosen(scores).params == {"p": 1.0, "C": 1.0}
+    assert chosen(scores).params == {"p": 2.0, "C": 1.0}
     assert chosen(scores, second=lambda at: -sum(at)).params == {"p": 1.0, "C": 100.0}
 
 
 def test_the_simplest_point_within_one_standard_error():
-    """Means 0.9 ± 0.05 at the best point; p = 1 and C = 10 are within it, and C = 1 is not."""
+    """Means 0.9 ± 0.05 at the best point; p = 2 is within it, its C is the best of the three."""
     scores = np.empty((2, 2, 3))
-    scores[:, 0] = np.transpose([[0.7, 0.7], [0.86, 0.86], [0.85, 0.95]])
-    scores[:, 1] = np.transpose([[0.5, 0.5], [0.852, 0.852], [0.87, 0.87]])
-    assert chosen(scores).params == {"p": 2.0, "C": 100.0}
+    scores[:, 0] = np.transpose([[0.852, 0.852], [0.87, 0.87], [0.5, 0.5]])
+    scores[:, 1] = np.transpose([[0.7, 0.7], [0.86, 0.86], [0.85, 0.95]])
+    assert chosen(scores).params == {"p": 1.0, "C": 100.0}
     choice = chosen(scores, one_standard_error=True)
-    assert choice.params == {"p": 1.0, "C": 10.0}
-    assert choice.attributes["best_score_"] == pytest.approx(0.852)
+    assert choice.params == {"p": 2.0, "C": 10.0}
+    assert choice.attributes["best_score_"] == pytest.approx(0.87)
+    scores[:, 0] -= 0.1
+    assert chosen(scores, one_standard_error=True).params == {"p": 1.0, "C": 100.0}
+
+
+def test_regularisation_is_the_best_one_within_one_standard_error():
+    grid = Grid({"p": np.array([1.0]), "reg": np.array([0.1, 1.0])})
+    scores = np.transpose([[[0.85, 0.95]], [[0.88, 0.88]]], (2, 1, 0))
+    assert chosen(scores, grid, one_standard_error=True).params == {"p": 1.0, "reg": 0.1}
+    assert chosen(np.ones((2, 1, 2)), grid, one_standard_error=True).params["reg"] == 1.0
+
+
+def test_fewer_regions_are_simpler_than_a_larger_norm():
+    grid = Grid({"n_regions": np.array([1.0, 2.0]), "p": np.array([1.0, 2.0])})
+    scores = np.ones((2, 2, 2))
+    scores[:, 0, 1] = 0.0
+    judged = SimpleNamespace(loss=0.0, clearly_better=lambda other: True)
+    asked = SimpleNamespace(scoring=None, one_standard_error=True, tol=1e-4)
+    held_out = SimpleNamespace(
+        scores=lambda scorer: scores,
+        records=solved(grid, 2),
+        losses_at=lambda at: judged,
+        loss_breaks_ties=False,
+    )
+    assert Choice.of(asked, grid, held_out, None).params == {"n_regions": 1.0, "p": 1.0}
 
 
 @pytest.mark.parametrize(
     ("name", "values", "simplest"),
-    [("p", [1, 2], 1), ("reg", [0.1, 1], 1), ("C", [1, 10], 1), ("epsilon", [0.1, 0.5], 0.5)],
+    [("p", [1, 2], 2), ("reg", [0.1, 1], 1), ("C", [1, 10], 1), ("epsilon", [0.1, 0.5], 0.5)],
 )
 def test_what_is_simpler(name, values, simplest):
     grid = Grid({name: np.array(values, float)})
@@ -86,10 +110,10 @@ def test_what_is_simpler(name, values, simplest):
 
 def test_undefined_scores_are_never_within_one_standard_error():
     scores = np.ones((2, 2, 3))
-    scores[0, 1, 0] = np.nan
+    scores[0, 0, 0] = np.nan
     with pytest.warns(UserWarning, match="gave nan at 1 of 6 points"):
         choice = chosen(scores, one_standard_error=True)
-    assert choice.params == {"p": 1.0, "C": 10.0}
+    assert choice.params == {"p": 2.0, "C": 10.0}
 
 
 def test_standard_errors_by_hand():
@@ -114,12 +138,11 @@ def test_a_discriminant_by_one_standard_error():
     at = int(np.argmax(results["mean_test_score"]))
     least = results["mean_test_score"][at] - results["se_test_score"][at]
     within = [
-        (-params["p"], params["reg"])
+        (params["p"], score)
         for params, score in zip(results["params"], results["mean_test_score"], strict=True)
         if score >= least
     ]
-    assert max(within) == (-simple.p_, simple.reg_)
-    assert simple.best_score_ >= least
+    assert max(within) == (simple.p_, simple.best_score_)
 
 
 @pytest.mark.parametrize("cv", ["closed-form", (load_iris().data, load_iris().target)])

@@ -167,9 +167,11 @@ def test_one_standard_error_takes_the_simplest():
     at = results["mean_test_score"].argmax()
     least = results["mean_test_score"][at] - results["se_test_score"][at]
     within = [
-        point for point, ok in zip(POINTS, results["mean_test_score"] >= least, strict=True) if ok
+        (p, score, reg)
+        for (p, reg), score in zip(POINTS, results["mean_test_score"], strict=True)
+        if score >= least
     ]
-    assert (simple.p_, simple.reg_) == max(within, key=lambda point: (-point[0], point[1]))
+    assert (simple.p_, simple.best_score_, simple.reg_) == max(within)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 
 from manykernels import MKSVC, MKSVCCV, MKSVR, MKSVRCV, KernelStack, rbf_grid
-from manykernels.kernels import RBF
+from manykernels.kernels import RBF, Linear
 from manykernels.solvers import Newton
 from tests.problems import slow
 
@@ -179,8 +179,7 @@ def test_one_standard_error(kind):
     results = best.cv_results_
     at = int(np.argmax(results["mean_test_score"]))
     assert simple.best_score_ >= best.best_score_ - results["se_test_score"][at]
-    assert simple.p_ <= best.p_
-    assert simple.C_ <= best.C_ or simple.p_ < best.p_
+    assert simple.p_ > best.p_ or (simple.p_, simple.C_) == (best.p_, best.C_)
 
 
 def test_points_that_cannot_be_solved_are_left_out():
@@ -194,6 +193,32 @@ def test_points_that_cannot_be_solved_are_left_out():
     assert model.C_ == 1e-3
     with pytest.raises(ValueError, match=r"No point of the grid could be solved.*not positive"):
         model.set_params(Cs=[1e3]).fit(stack, Y)
+
+
+def test_a_larger_penalty_is_tried_where_the_largest_is_the_best():
+    """The scales of Siegler: which side is heavier is known exactly."""
+    values = np.stack(np.meshgrid(*[np.arange(1, 6)] * 4), axis=-1).reshape(-1, 4)
+    sides = np.sign(values[:, 0] * values[:, 1] - values[:, 2] * values[:, 3])
+    rows = np.random.default_rng(1).permutation(len(values))[:300]
+    X, sides = np.eye(5)[values[rows] - 1].reshape(300, -1), sides[rows]
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    model = MKSVCCV(Linear(), ps=[2.0], cv=cv).fit(X, sides)
+    penalties = model.cv_results_["param_C"]
+    assert model.C_ > 10
+    assert penalties.tolist() == [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
+    given = MKSVCCV(Linear(), ps=[2.0], Cs=penalties, cv=cv).fit(X, sides)
+    for name in ("mean_test_score", "se_test_score"):
+        np.testing.assert_allclose(model.cv_results_[name], given.cv_results_[name])
+    assert (model.C_, model.left_out_score_) == (given.C_, given.left_out_score_)
+    assert model.cv_results_["rel_gap"].max() <= model.tol
+    fixed = MKSVCCV(Linear(), ps=[2.0], Cs=[1.0, 10.0], cv=cv).fit(X, sides)
+    assert fixed.C_ == 10.0
+
+
+def test_no_larger_penalty_is_tried_where_it_changes_nothing():
+    Z, labels = of_classes([20, 20], 0)
+    model = MKSVCCV(Linear(), ps=[2.0]).fit(Z, labels)
+    assert model.cv_results_["param_C"].max() == 10.0
 
 
 # -- probabilities ---------------------------------------------------------------------------
@@ -220,6 +245,66 @@ def test_probabilities_rank_as_decision_values_do():
         np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-12
     )
     assert MKSVCCV(scoring="neg_log_loss", **GRID).fit(X, Y).best_score_ > -0.2
+
+
+def of_classes(counts, seed, n_columns=4000):
+    """Samples that are nearly orthogonal, with class means that are short against their length."""
+    means = 0.15 * np.random.default_rng(0).normal(size=(len(counts), n_columns))
+    labels = np.repeat(np.arange(len(counts)), counts)
+    noise = np.random.default_rng(seed).normal(size=(len(labels), n_columns))
+    return means[labels] + noise, labels
+
+
+@pytest.mark.parametrize("counts", [[24, 8, 8], [30, 10]])
+def test_few_samples_of_many_columns(counts):
+    """At new samples, outputs of machines are little more than their biases."""
+    Z, labels = of_classes(counts, 1)
+    new, expected = of_classes([100] * len(counts), 2)
+    plain = MKSVC(Linear(), p=1, C=1.0).fit(Z, labels)
+    model = MKSVCCV(Linear(), ps=[1], Cs=[1.0]).fit(Z, labels)
+    assert (plain.predict(new) == 0).mean() > 0.95
+    assert model.score(new, expected) > 0.9
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_most_probable_class_is_predicted(n_classes):
+    shares = [0.7, *[0.3 / (n_classes - 1)] * (n_classes - 1)]
+    Z, labels = make_classification(
+        150, 8, n_informative=5, n_classes=n_classes, weights=shares, flip_y=0.2, random_state=0
+    )
+    model = MKSVCCV(ps=[2.0], Cs=[0.1]).fit(Z, labels)
+    plain = MKSVC(p=2.0, C=0.1).fit(Z, labels)
+    offsets = model.calibration_.offsets
+    np.testing.assert_array_equal(model.intercept_, plain.intercept_)
+    np.testing.assert_allclose(
+        model.decision_function(Z), np.squeeze(plain.decision_function(Z) + offsets)
+    )
+    np.testing.assert_array_equal(model.predict(Z), model.predict_proba(Z).argmax(axis=1))
+    left_out = model.left_out_decisions_
+    chosen = left_out.argmax(axis=1) if n_classes > 2 else left_out > 0
+    assert np.mean(chosen == labels) == pytest.approx(model.left_out_score_)
+
+
+def test_weighted_classes_are_not_moved():
+    """Weights ask for other decisions than those of the most probable class."""
+    Z, labels = of_classes([30, 10], 1)
+    options = {"class_weight": "balanced", "ps": [1], "Cs": [0.1]}
+    model = MKSVCCV(Linear(), **options).fit(Z, labels)
+    plain = MKSVC(Linear(), class_weight="balanced", p=1, C=0.1).fit(Z, labels)
+    np.testing.assert_array_equal(model.decision_function(Z), plain.decision_function(Z))
+    assert model.calibration_.offsets == 0.0
+
+
+def test_each_label_has_an_offset():
+    Z, labels = of_classes([30, 10], 1)
+    rare = np.column_stack([labels, 1 - labels, np.arange(40) % 2])
+    model = MKSVCCV(Linear(), ps=[1], Cs=[1.0]).fit(Z, rare)
+    offsets = np.concatenate([calibration.offsets for calibration in model.calibration_])
+    assert offsets[0] > 0 > offsets[1]
+    assert offsets[0] == pytest.approx(-offsets[1])
+    assert offsets[2] == 0.0
+    new, expected = of_classes([100, 100], 2)
+    assert np.mean(model.predict(new)[:, 0] == expected) > 0.9
 
 
 # -- rare classes ----------------------------------------------------------------------------
@@ -329,6 +414,6 @@ def test_a_splitter_that_needs_groups_is_given_them():
         MKSVCCV(RBF(), cv=GroupKFold(2)).fit(X, y)
     model = MKSVCCV(RBF(), ps=[2], Cs=[1.0], cv=GroupKFold(2)).fit(X, y, groups=groups)
     splits = list(GroupKFold(2).split(X, y, groups))
-    same = MKSVCCV(RBF(), ps=[2], Cs=[1.0], cv=splits).fit(X, y)
+    same = MKSVCCV(RBF(), ps=[2], Cs=[1.0], cv=splits).fit(X, y, groups=groups)
     assert model.best_score_ == same.best_score_ > 0.8
     np.testing.assert_array_equal(model.test_fold_, same.test_fold_)

@@ -290,7 +290,9 @@ def test_columns_of_sequences(frame):
     assert kernels["spectrum(3)"].columns == "gene"
     assert kernels["linear"].columns == ["size"]
     kernels = dict(auto_kernels(frame({**columns, "kind": list("abcdabcd")})).kernels)
-    assert list(kernels) == [*numbers, "categories", "numbers*categories", *SPECTRA]
+    numbers.remove("rbf(5)")
+    of_both = ["categories", "numbers*categories", "joined(5)"]
+    assert list(kernels) == [*numbers, *of_both, *SPECTRA]
     kernels = dict(auto_kernels(frame({"a": proteins(), "b": proteins()})).kernels)
     assert list(kernels) == [f"{column}:{name}" for column in "ab" for name in SPECTRA]
 

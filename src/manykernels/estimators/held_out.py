@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 
 from ..discriminant import (
     CalibratedScores,
+    Calibration,
     Samples,
     calibrated_decisions,
     class_scores,
@@ -68,6 +69,11 @@ class SplitOutputs:
         """Return outputs without solved points, from the shapes of the grid and of one point."""
         record = GridRecord.unsolved(grid) if record is None else record
         return cls(np.full((*grid, *point), np.nan), record)
+
+    def followed_by(self, other: SplitOutputs, axis: int) -> SplitOutputs:
+        """Return the outputs of both grids, whose points differ along an axis."""
+        outputs = np.concatenate([self.outputs, other.outputs], axis=axis)
+        return SplitOutputs(outputs, self.record.followed_by(other.record, axis))
 
     def note(
         self,
@@ -330,11 +336,25 @@ def chosen_classes(decisions: np.ndarray) -> np.ndarray:
 class DecisionCalibration:
     """Probabilities from decision values: ``log P(k|x) = slope · f_k(x) + constants[k]``.
 
-    Up to a constant; of two classes the first has the decision value zero.
+    Up to a constant; of two classes the first has the decision value zero. `offsets`, (n_classes,)
+    or one number for two classes, are added to the outputs of machines to give decision values f.
     """
 
     slope: float
     constants: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(
+        cls, calibration: Calibration, frequencies: np.ndarray, *, moves: bool
+    ) -> DecisionCalibration:
+        """Return the calibration; if it `moves` outputs, the most probable class is chosen."""
+        logs = np.log(frequencies)
+        constants = calibration.exponent * (logs - logs.mean())
+        if not moves:
+            return cls(calibration.slope, constants, np.zeros_like(_one_for_two(constants)))
+        offsets = _one_for_two(constants) / calibration.slope
+        return cls(calibration.slope, np.zeros_like(constants), offsets)
 
     def log_probabilities(self, decisions: np.ndarray) -> np.ndarray:
         """Return logarithms of the class probabilities, (n, c)."""
@@ -344,14 +364,19 @@ class DecisionCalibration:
         return logs
 
 
+def _one_for_two(constants: np.ndarray) -> np.ndarray:
+    """Return constants of classes; for two classes, that of the second relative to the first."""
+    return constants if len(constants) > 2 else np.diff(constants)
+
+
 class CalibrationAttributes:
     """Attributes of classifiers whose decision values are calibrated.
 
     Attributes
     ----------
     calibration_ : DecisionCalibration, or list of these
-        ``slope`` and ``constants`` that turn decision values into probabilities, of each of
-        several labels.
+        ``slope`` and ``constants`` that turn decision values into probabilities, and ``offsets``,
+        which are added to ``intercept_`` in decision values; of each of several labels.
     left_out_decisions_ : ndarray of shape (n_samples,), or (n_samples, n_classes)
         Decision values of each training row by the model without its fold, at the point that is
         best in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
@@ -383,16 +408,21 @@ class KnownDecisions(KnownClassifier):
 
 @dataclass(frozen=True)
 class HeldOutDecisions(HeldOut):
-    """Decision values of held-out samples; `frequencies` are those of all samples."""
+    """Decision values of held-out samples; `frequencies` are those of all samples.
+
+    With `moves`, offsets are added to the outputs of machines such that the largest decision value
+    is that of the most probable class.
+    """
 
     frequencies: np.ndarray
+    moves: bool = True
     _calibrations: dict[Position, DecisionCalibration] = field(default_factory=dict)
 
     attribute: ClassVar[str] = "left_out_decisions_"
 
     def answers(self, at: Position) -> list[np.ndarray]:
-        outputs = [part.outputs[at] for part in self.parts]
-        return [values[:, 0] if values.shape[1] == 1 else values for values in outputs]
+        decisions = [part.outputs[at] + self.calibration(at).offsets for part in self.parts]
+        return [values[:, 0] if values.shape[1] == 1 else values for values in decisions]
 
     def known(self, answers: np.ndarray, at: Position, samples: Samples) -> BaseEstimator:
         return KnownDecisions(self.tests[0].classes, answers, lambda: self.calibration(at))
@@ -402,12 +432,11 @@ class HeldOutDecisions(HeldOut):
         if at not in self._calibrations:
             labels, counts = self.joined("labels"), self.joined("counts")
             size = effective_size(len(labels), self.joined("groups"), counts)
-            decisions = np.concatenate(self.answers(at))
-            calibration = calibrated_decisions(
-                decisions, self.frequencies, labels, counts, size
-            ).calibration
-            constants = calibration.exponent * np.log(self.frequencies)
-            self._calibrations[at] = DecisionCalibration(calibration.slope, constants)
+            outputs = np.concatenate([part.outputs[at] for part in self.parts])
+            calibrated = calibrated_decisions(outputs, self.frequencies, labels, counts, size)
+            self._calibrations[at] = DecisionCalibration.of(
+                calibrated.calibration, self.frequencies, moves=self.moves
+            )
         return self._calibrations[at]
 
     def losses_at(self, at: Position) -> HeldOutLosses:

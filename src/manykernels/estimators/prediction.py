@@ -101,6 +101,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         For two classes one score per row, (n_rows,), positive for the second class.
         """
         scores = self._outputs(X) + self.intercept_
+        if self._probabilities == "calibrated":
+            calibrations = self.calibration_ if self._has_labels else [self.calibration_]
+            scores += np.concatenate([calibration.offsets for calibration in calibrations])
         return scores[:, 0] if len(self.classes_) == 2 and not self._has_labels else scores
 
     @by_blocks

@@ -454,18 +454,11 @@ def is_validation_set(cv: Any) -> bool:
 
 
 # What makes a model simpler, the first in the list before the next: +1 if larger values do. Every
-# region has weights of its own. Sets of kernel weights grow with p, ``‖β‖_1 ≤ 1`` being the
-# smallest; and λ, C and ε can be compared at one p only, because weighted sums of kernels grow
-# with it.
-_SIMPLER = {
-    "n_regions": -1.0,
-    "sharpness": -1.0,
-    "p": -1.0,
-    "penalty": +1.0,
-    "reg": +1.0,
-    "C": -1.0,
-    "epsilon": +1.0,
-}
+# region has weights of its own. Of the norms, p = ∞ is the simplest: it has no weights to learn.
+_SIMPLER = {"n_regions": -1.0, "sharpness": -1.0, "p": +1.0, "penalty": +1.0}
+# What regularises more strongly, which decides between equal scores only. On 260 samples of 26
+# data sets the strongest λ within a standard error costs 0.6 points of accuracy, the best 0.1.
+_STRONGER = {"reg": +1.0, "C": -1.0, "epsilon": +1.0}
 # Values of parameters at which a model with a gate, or with regions, is that of plain weights.
 _PLAIN = {"penalty": np.inf, "n_regions": 1.0}
 
@@ -484,10 +477,10 @@ class ChoiceParameters:
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is the method ``score`` of the
         estimator: accuracy for classes, R² for numbers.
     one_standard_error : bool, default=False
-        Take the simplest point whose mean score is within one standard error of the best, instead
-        of the best one. Simplest is the fewest regions and the smallest sharpness; there, the
-        smallest p, whose weights are the sparsest, or the largest penalty on a gate; there, the
-        strongest regularisation: the largest λ, the smallest C, the largest ε, in this order.
+        Choose the simplest model of those with a mean score within one standard error of the best,
+        instead of the best one. Simplest is the fewest regions and the smallest sharpness; there,
+        the largest p, nearest to the plain sum of kernels, which learns no weights; there, the
+        largest penalty on a gate. λ, C and ε are then those with the best score.
     n_jobs : int, optional
         Number of splits that are computed in parallel.
     verbose : bool, default=False
@@ -649,7 +642,13 @@ def _chosen(
     if one_standard_error:
         # A single split has no standard error.
         error = float(np.nan_to_num(standard_errors(scores)[chosen]))
-        chosen = _simplest(grid, _positions(mean >= mean[chosen] - error))
+        within = _positions(mean >= mean[chosen] - error)
+        simplest = max(_simplicity(grid, at, _SIMPLER) for at in within)
+        scores_there = np.full(mean.shape, np.nan)
+        for at in within:
+            if _simplicity(grid, at, _SIMPLER) == simplest:
+                scores_there[at] = mean[at]
+        chosen = _best(grid, scores_there, held_out)
     return chosen
 
 
@@ -681,13 +680,16 @@ def _with_fewest_regions(grid: Grid, positions: list[tuple[int, ...]]) -> list[t
 
 
 def _simplest(grid: Grid, positions: list[tuple[int, ...]]) -> tuple[int, ...]:
-    def simplicity(position: tuple[int, ...]) -> list[float]:
-        params = grid.at(position)
-        # Weights of largest evidence are as sparse as those of p = 1.
-        params["p"] = np.nan_to_num(params.get("p", 1.0), nan=1.0)
-        return [sign * params.get(name, 0.0) for name, sign in _SIMPLER.items()]
+    """Return the simplest point; of equally simple ones, the most regularised."""
+    return max(positions, key=lambda at: _simplicity(grid, at, {**_SIMPLER, **_STRONGER}))
 
-    return max(positions, key=simplicity)
+
+def _simplicity(grid: Grid, position: tuple[int, ...], signs: dict[str, float]) -> list[float]:
+    """Return values that are larger, the first before the next, the simpler a point is."""
+    params = grid.at(position)
+    # Weights of largest evidence are further from the plain sum than those of any norm.
+    params["p"] = np.nan_to_num(params.get("p", 0.0), nan=0.0)
+    return [sign * params.get(name, 0.0) for name, sign in signs.items()]
 
 
 # -- The search for a point of a grid: splits, outputs at held-out samples, the choice ------------
@@ -742,6 +744,11 @@ class Search:
         """Rows that every split tests; None for a validation set."""
         return [split.tested for split in self.splits]
 
+    @property
+    def moves_outputs(self) -> bool:
+        """Whether decisions are those of the most probable class; not if classes are weighted."""
+        return self.estimator.class_weight is None
+
     def choose(self, grid: Grid, outputs: list[SplitOutputs]) -> tuple[Choice, dict[str, Any]]:
         """Return the best point by decision values or values, and fitted attributes."""
         tests = self.tests
@@ -750,7 +757,9 @@ class Search:
             values = [replace(part, outputs=part.outputs[..., 0]) for part in outputs]
             held_out = HeldOutValues(values, tests)
         else:
-            held_out = HeldOutDecisions(outputs, tests, self.samples.frequencies)
+            held_out = HeldOutDecisions(
+                outputs, tests, self.samples.frequencies, self.moves_outputs
+            )
         choice, attributes = chosen_by(self.estimator, grid, held_out, self.tested, self.samples)
         if isinstance(held_out, HeldOutDecisions):
             attributes["calibration_"] = held_out.calibration(choice.position)

@@ -97,6 +97,15 @@ class GridRecord:
         self.n_inner_solves[at] = n_inner_solves
         return GridProgress(self.n_solved, params, n_inner_solves, certificate.rel_gap)
 
+    def followed_by(self, other: GridRecord, axis: int) -> GridRecord:
+        """Return the record of both grids, whose points differ along an axis."""
+        return GridRecord(
+            np.concatenate([self.rel_gaps, other.rel_gaps], axis=axis),
+            np.concatenate([self.n_inner_solves, other.n_inner_solves], axis=axis),
+            np.concatenate([self.converged, other.converged], axis=axis),
+            self.failures + other.failures,
+        )
+
     @property
     def solved(self) -> NDArray[np.bool_]:
         """Mask of the solved points."""

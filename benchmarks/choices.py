@@ -1,0 +1,314 @@
+"""How machines decide and how p, λ and C are chosen: the defaults beside other rules.
+
+    python -m benchmarks.choices [--quick] [--sets wine,sonar] [--write]
+
+Few, unbalanced samples: about 40 rows of at most five classes, at least three of each, whose
+shares are drawn at random (Dirichlet, 3). More samples: 150 rows, classes as frequent as in the
+data, at most twelve of them. Each is drawn twice; up to 600 other rows, with the same shares
+of classes, are the test part. Tables of categories are single tables, each column cut into four
+classes of equal size, as columns of text (at most 40 columns).
+
+A difference is that of test accuracies, in points, from the same estimator as it is by default,
+first averaged over the samples of a data set; ± is the standard error of the mean over data sets.
+Seconds are those of the processor, with one thread, relative to the default.
+
+Views of noise: ten normal columns each, added to 150 rows, which are drawn once.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from benchmarks._command import command_line, load, write_page
+from benchmarks._default_sets import SETS, Loaded
+from benchmarks._tables import environment, markdown
+from manykernels import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
+
+DRAWS, DRAWS_QUICK = 2, 1
+MOST_TESTED = 600
+FEW, MORE = 40, 150
+NOISE = (3, 10)
+IN_CATEGORIES = ("sonar", "ionosphere", "satimage", "wine", "cancer", "digits")
+CLASSIFICATION = [name for name, data in SETS.items() if not data.regression]
+REGRESSION = [name for name, data in SETS.items() if data.regression]
+LARGE_C = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
+
+Sample = tuple[Any, np.ndarray, Any, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An estimator that chooses, made for training targets; a table begins with the default."""
+
+    name: str
+    make: Callable[[np.ndarray], Any]
+
+
+def without_offsets(y: np.ndarray) -> MKSVCCV:
+    """Machines that decide by their own biases: those of classes with weights, here of one."""
+    return MKSVCCV(class_weight=dict.fromkeys(np.unique(y).tolist(), 1.0))
+
+
+MACHINES = [
+    Rule("MKSVCCV", lambda y: MKSVCCV()),
+    Rule("without offsets", without_offsets),
+    Rule('class_weight="balanced"', lambda y: MKSVCCV(class_weight="balanced")),
+    Rule("all C up to 1000", lambda y: MKSVCCV(Cs=LARGE_C)),
+    Rule('scoring="neg_log_loss"', lambda y: MKSVCCV(scoring="neg_log_loss")),
+    Rule("one_standard_error=True", lambda y: MKSVCCV(one_standard_error=True)),
+    Rule("MKFDACV", lambda y: MKFDACV()),
+]
+DISCRIMINANTS = [
+    Rule("MKFDACV", lambda y: MKFDACV()),
+    Rule('scoring="neg_log_loss"', lambda y: MKFDACV(scoring="neg_log_loss")),
+    Rule('cv="closed-form"', lambda y: MKFDACV(cv="closed-form")),
+    Rule("one_standard_error=True", lambda y: MKFDACV(one_standard_error=True)),
+]
+REGRESSIONS = [
+    Rule("MKRidgeCV", lambda y: MKRidgeCV()),
+    Rule("one_standard_error=True", lambda y: MKRidgeCV(one_standard_error=True)),
+    Rule("MKSVRCV", lambda y: MKSVRCV()),
+]
+NORMS = [
+    Rule("MKFDACV", lambda y: MKFDACV()),
+    Rule("p = 1", lambda y: MKFDACV(ps=[1.0])),
+    Rule("p = ∞", lambda y: MKFDACV(ps=[np.inf])),
+]
+
+
+# -- samples -------------------------------------------------------------------------------
+
+
+def in_categories(tables: dict[str, Any]) -> dict[str, Any]:
+    """A data frame of text: the quarter of its column that each number is in."""
+    (X,) = tables.values()
+    X = X[:, np.argsort(-X.var(axis=0))[:40]]
+    edges = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
+    codes = np.greater(X, edges[:, None]).sum(axis=0)
+    letters = np.array(list("abcd"), dtype=object)[codes]
+    return {"X": pd.DataFrame(letters, columns=[f"column {j}" for j in range(X.shape[1])])}
+
+
+def with_noise(tables: dict[str, Any], n_views: int, seed: int) -> dict[str, Any]:
+    """The tables, and views that have nothing to do with the targets."""
+    rng = np.random.default_rng(seed)
+    n_rows = next(iter(tables.values())).shape[0]
+    return {**tables, **{f"noise{k}": rng.normal(size=(n_rows, 10)) for k in range(n_views)}}
+
+
+def few_rows(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows of at most five classes with random shares."""
+    rng = np.random.default_rng([1, seed])
+    classes = np.unique(y)
+    classes = rng.choice(classes, min(len(classes), 5), replace=False)
+    counts = np.maximum(3, np.round(FEW * rng.dirichlet(np.full(len(classes), 3.0))).astype(int))
+    return _divided(y, dict(zip(classes, counts, strict=True)), rng)
+
+
+def more_rows(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows of at most twelve classes, as frequent as in y."""
+    rng = np.random.default_rng([2, seed])
+    classes, counts = np.unique(y, return_counts=True)
+    chosen = rng.choice(len(classes), min(len(classes), 12), replace=False)
+    total = min(MORE, counts[chosen].sum() // 2)
+    shares = np.maximum(3, np.round(total * counts[chosen] / counts[chosen].sum()).astype(int))
+    return _divided(y, dict(zip(classes[chosen], shares, strict=True)), rng)
+
+
+def _divided(
+    y: np.ndarray, counts: dict[Any, int], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    train, test = [], []
+    factor = MOST_TESTED / sum(counts.values())
+    for label, count in counts.items():
+        rows = rng.permutation(np.flatnonzero(y == label))
+        count = min(count, 2 * len(rows) // 3)
+        train.append(rows[:count])
+        test.append(rows[count : count + int(np.ceil(factor * count))])
+    return np.concatenate(train), np.concatenate(test)
+
+
+def any_rows(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows of a regression."""
+    rows = np.random.default_rng([3, seed]).permutation(len(y))
+    n_train = min(MORE, len(y) // 2)
+    return rows[:n_train], rows[n_train : n_train + MOST_TESTED]
+
+
+def taken(tables: dict[str, Any], rows: np.ndarray) -> Any:
+    """The rows of all tables; of a single one, without its name."""
+    parts = {
+        name: table.iloc[rows] if isinstance(table, pd.DataFrame) else table[rows]
+        for name, table in tables.items()
+    }
+    return parts if len(parts) > 1 else next(iter(parts.values()))
+
+
+def samples(data: Loaded, divide: Any, n_draws: int) -> Iterator[Sample]:
+    """Training and test data of every draw."""
+    tables, y = data
+    for seed in range(n_draws):
+        train, test = divide(y, seed)
+        yield taken(tables, train), y[train], taken(tables, test), y[test]
+
+
+# -- measurement ---------------------------------------------------------------------------
+
+
+@dataclass
+class Measured:
+    """Scores in points and seconds of every rule, (n_rules, n_draws), and the chosen p."""
+
+    scores: np.ndarray
+    seconds: np.ndarray
+    norms: np.ndarray
+
+    @property
+    def differences(self) -> np.ndarray:
+        """Means over draws, relative to the first rule."""
+        means = self.scores.mean(axis=1)
+        return means - means[0]
+
+
+def measured(rules: list[Rule], draws: Iterator[Sample]) -> Measured:
+    """All rules on all draws."""
+    scores, seconds, norms = [], [], []
+    for X, y, X_test, y_test in draws:
+        for rule in rules:
+            with threadpool_limits(1):
+                start = time.process_time()
+                model = rule.make(y).fit(X, y)
+                seconds.append(time.process_time() - start)
+            scores.append(100.0 * model.score(X_test, y_test))
+            norms.append(model.p_)
+    shape = (-1, len(rules))
+    tables = (np.reshape(values, shape).T for values in (scores, seconds, norms))
+    return Measured(*tables)
+
+
+def table(rules: list[Rule], results: dict[str, Measured]) -> str:
+    """A row per rule: differences from the first, over data sets."""
+    gaps = np.array([one.differences for one in results.values()])
+    means = np.mean([one.scores.mean(axis=1) for one in results.values()], axis=0)
+    seconds = np.mean([one.seconds.mean(axis=1) for one in results.values()], axis=0)
+    names = list(results)
+    header = ["", "mean", "difference", "better on", "worse on", "the most", "the least", "time"]
+    rows = []
+    for k, rule in enumerate(rules):
+        own = gaps[:, k]
+        spread = own.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan
+        best, worst = int(own.argmax()), int(own.argmin())
+        rows.append(
+            [
+                rule.name,
+                f"{means[k]:.1f}",
+                f"{own.mean():+.2f} ± {spread:.2f}" if k else "",
+                f"{np.sum(own > 0.05)}" if k else "",
+                f"{np.sum(own < -0.05)}" if k else "",
+                f"{own[best]:+.1f} ({names[best]})" if k else "",
+                f"{own[worst]:+.1f} ({names[worst]})" if k else "",
+                f"{seconds[k] / seconds[0]:.2f}",
+            ]
+        )
+    return markdown(header, rows)
+
+
+def noise_table(results: dict[int, dict[str, Measured]]) -> str:
+    """A row per number of views of noise."""
+    header = ["views of noise", *(rule.name for rule in NORMS), "chosen p, how often"]
+    rows = []
+    for n_views, sets in results.items():
+        means = np.mean([one.scores.mean(axis=1) for one in sets.values()], axis=0)
+        norms = np.concatenate([one.norms[0] for one in sets.values()])
+        values, counts = np.unique(norms, return_counts=True)
+        pairs = zip(values, counts, strict=True)
+        chosen = ", ".join(f"{p:.3g}: {n}" for p, n in pairs).replace("inf", "∞")
+        rows.append([str(n_views), *(f"{mean:.1f}" for mean in means), chosen])
+    return markdown(header, rows)
+
+
+# -- the page ------------------------------------------------------------------------------
+
+
+def page(chosen: list[str], n_draws: int) -> str | None:
+    """The page of the documentation; None if there are no data."""
+    loaded = {name: load(name, SETS[name].loader) for name in chosen}
+    data = {name: found for name, found in loaded.items() if found is not None}
+    if not data:
+        return None
+    classes = {name: data[name] for name in CLASSIFICATION if name in data}
+    values = {name: data[name] for name in REGRESSION if name in data}
+    tables = dict(classes)
+    for name in IN_CATEGORIES:
+        if name in classes:
+            tables[f"{name}, categories"] = in_categories(classes[name][0]), classes[name][1]
+
+    def run(
+        rules: list[Rule], sets: dict[str, Loaded], divide: Any, n_draws: int = n_draws
+    ) -> dict[str, Measured]:
+        results = {}
+        for name, one in sets.items():
+            results[name] = measured(rules, samples(one, divide, n_draws))
+            gaps = ", ".join(f"{gap:+.2f}" for gap in results[name].differences[1:])
+            print(f"{name}: {gaps}", file=sys.stderr)
+        return results
+
+    _, _, *paragraphs = (__doc__ or "").strip().replace("``", "`").split("\n\n")
+    parts = [
+        "# How models decide and are chosen",
+        "Written by `python -m benchmarks.choices --write`. "
+        + "\n\n".join(part.replace("\n", " ") for part in paragraphs),
+        environment(),
+    ]
+    if classes:
+        few, more = "few, unbalanced samples", "more samples"
+        for title, rules, kind, divide in (
+            ("Machines", MACHINES, few, few_rows),
+            ("Machines", MACHINES, more, more_rows),
+            ("Discriminants", DISCRIMINANTS, more, more_rows),
+        ):
+            parts += [f"## {title}, {kind}", table(rules, run(rules, tables, divide))]
+        noisy = {
+            n_views: run(
+                NORMS,
+                {
+                    name: (with_noise(found, n_views, 0), y)
+                    for name, (found, y) in classes.items()
+                    if not sparse.issparse(next(iter(found.values())))
+                },
+                more_rows,
+                n_draws=1,
+            )
+            for n_views in NOISE
+        }
+        parts += ["## Views of noise", "Accuracy in per cent.", noise_table(noisy)]
+    if values:
+        title = "## Regressions, R² in points"
+        parts += [title, table(REGRESSIONS, run(REGRESSIONS, values, any_rows))]
+    return "\n\n".join(parts) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = command_line("choices", "Rules by which models decide and are chosen.", list(SETS))
+    options = parser.parse_args(arguments)
+    chosen = [name for name in SETS if name in options.sets]
+    text = page(chosen, DRAWS_QUICK if options.quick else DRAWS)
+    if text is None:
+        return 1
+    print(text)
+    if options.write:
+        write_page("choices", text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
