@@ -28,8 +28,7 @@ from sklearn.ensemble import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF as GaussianKernel
-from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
+from sklearn.gaussian_process import kernels as gaussian
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import accuracy_score, log_loss, r2_score
 from sklearn.model_selection import GridSearchCV
@@ -189,7 +188,7 @@ def cat_boosting(tables: Tables, kind: str = "CatBoostClassifier") -> Any:
 def gaussian_process(tables: Tables) -> Any:
     """One Gaussian kernel and noise, by the likelihood; started twice."""
     n_columns = joined(tables).shape[1]
-    kernel = ConstantKernel() * GaussianKernel(np.sqrt(n_columns)) + WhiteKernel(0.1)
+    kernel = gaussian.ConstantKernel() * gaussian.RBF(np.sqrt(n_columns)) + gaussian.WhiteKernel()
     model = GaussianProcessRegressor(
         kernel, normalize_y=True, n_restarts_optimizer=1, random_state=0
     )
