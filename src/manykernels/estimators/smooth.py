@@ -8,6 +8,7 @@ in :mod:`.cox`.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -154,9 +155,16 @@ class SmoothTask(Task):
             solved = split.note(at, grid.at(at), outputs, point.certificate, point.n_inner_solves)
             return progress(solved)
 
-        failures = walk_grid(
-            lambda reg: SmoothLoss(stack, function, reg, inner_tol), ps, regs, visit, tol=tol
-        )
+        losses: deque[SmoothLoss] = deque(maxlen=1)
+
+        def loss_at(reg: float) -> SmoothLoss:
+            loss = SmoothLoss(stack, function, reg, inner_tol)
+            if losses:
+                loss.start_near(losses[0])
+            losses.append(loss)
+            return loss
+
+        failures = walk_grid(loss_at, ps, regs, visit, tol=tol)
         split.record.failures.extend(failures)
         return split
 

@@ -27,8 +27,10 @@ rounding error in both; what is left of 1ᵀα is part of the rounding error.
 
     Δv = ρ − EQρ − E1 δb,   (1ᵀE1) δb = 1ᵀ(ρ − EQρ) + 1ᵀv
 
-and a line search. The last steps are taken in f, ``Δf = (I − QE)(f̃ − f + 1δb)``: errors of the
-product Qv, which H Q would multiply, are then those of f̃ only.
+and a line search. Of several classes, Δv is computed by conjugate gradients, without E, as long as
+this makes progress (:meth:`SoftmaxCurvature.cheap_step`). The last steps are taken in f,
+``Δf = (I − QE)(f̃ − f + 1δb)``: errors of the product Qv, which H Q would multiply, are then those
+of f̃ only.
 
 **Few digits.** Where the outputs almost reach the least φ, α is a difference of large numbers.
 Its errors δα cost ``½ δαᵀ(Q + QHQ)δα`` in P, but ``½ δαᵀ(H⁻¹ + Q)δα`` in D. The machine then has
@@ -80,9 +82,17 @@ class Curvature(ABC):
     def inverse_sum(self, kernel: Array) -> InverseSum:
         """Return ``E = (H⁻¹ + Q)⁻¹`` with Q, the same for every output, in `kernel`."""
 
+    def cheap_step(
+        self, kernel: Array, residual: Array, totals: Array, size: float
+    ) -> tuple[Array, Array] | None:
+        """Return Δv and δb of a Newton step without E; None if E is the way to it."""
+        return None
+
 
 class InverseSum(ABC):
     """Operator ``E = (H⁻¹ + Q)⁻¹`` on arrays of shape (m, c, n_columns)."""
+
+    _totals: Array | None = None
 
     @abstractmethod
     def apply(self, columns: Array) -> Array:
@@ -94,6 +104,12 @@ class InverseSum(ABC):
 
         The shape is (c, n, c, n).
         """
+
+    def totals(self, n_samples: int) -> Array:
+        """Return ``1ᵀE1``, (c, c), and keep it for further steps."""
+        if self._totals is None:
+            self._totals = self.gram(np.ones((n_samples, 1)))[:, 0, :, 0]
+        return self._totals
 
 
 # Relative diagonal that is added to a matrix whose Cholesky factorisation fails by rounding.
@@ -139,13 +155,12 @@ class _DiagonalSum:
         solution: Array = linalg.lapack.dtrtrs(self._factor, right, lower=0, trans=1)[0]
         return solution
 
-    def matrix(self) -> Array:
-        """Return E as a matrix."""
-        inverse = linalg.lapack.dpotri(self._factor, lower=0)[0]
-        inverse = np.triu(inverse)
-        inverse += np.triu(inverse, 1).T
-        result: Array = self.roots * inverse * self.roots.T
-        return result
+    def upper_triangle(self) -> Array:
+        """Return E as a matrix in Fortran order, right in its upper triangle only."""
+        inverse: Array = linalg.lapack.dpotri(self._factor, lower=0)[0]
+        inverse *= self.roots
+        inverse *= self.roots.T
+        return inverse
 
 
 class DiagonalCurvature(Curvature):
@@ -177,6 +192,13 @@ class _InverseSumOfDiagonal(InverseSum):
         return forms
 
 
+# Conjugate gradients for a Newton step: the largest relative error, squared, the maximum number of
+# iterations, which takes about as long as E, and the least entry of D as a part of the largest.
+_LARGEST_ERROR = 1e-2
+_MOST_GRADIENTS = 100
+_LEAST_MEAN = 1e-6
+
+
 class SoftmaxCurvature(Curvature):
     """Hessian ``w_i (diag p_i − p_i p_iᵀ)`` in the outputs of each sample i.
 
@@ -195,14 +217,76 @@ class SoftmaxCurvature(Curvature):
     def inverse_sum(self, kernel: Array) -> InverseSum:
         return _InverseSumOfSoftmax(self.probabilities, self.sample_weight, kernel)
 
+    def apply(self, outputs: Array) -> Array:
+        """Return H times `outputs`, (m, c)."""
+        products = self.probabilities * outputs
+        products -= self.probabilities * products.sum(axis=1, keepdims=True)
+        products *= self.sample_weight[:, None]
+        return products
+
+    def cheap_step(
+        self, kernel: Array, residual: Array, totals: Array, size: float
+    ) -> tuple[Array, Array] | None:
+        """Return Δv and δb by conjugate gradients, up to an error that a Newton step has anyway.
+
+        The equations ``(I + HQ)Δv + H1δb = ρ``, ``1ᵀH(QΔv + 1δb) = 1ᵀα`` with ρ in `residual` and
+        1ᵀα in `totals` are those of a positive definite system if the first is multiplied by Q.
+        The same equations with a diagonal D instead of H, equal for all outputs, precondition it;
+        they take one Cholesky factorisation, where E takes c + 1 and as many inverses. `size` is
+        the value of the objective: relative errors are at most its part that the step can gain.
+        """
+        mean = self.sample_weight * (1.0 - np.sum(self.probabilities**2, axis=1))
+        largest = float(mean.max())
+        if not largest > 0.0:
+            return None
+        diagonal = np.maximum(mean, _LEAST_MEAN * largest) / (self.probabilities.shape[1] - 1)
+        rough = _DiagonalSum(diagonal, kernel)
+        ones = rough.apply(np.ones((len(diagonal), 1)))
+        total = float(ones.sum())
+
+        def preconditioned(right: Array, sums: Array) -> tuple[Array, Array]:
+            solution = rough.apply(right / diagonal[:, None])
+            biases = (solution.sum(axis=0) - right.sum(axis=0) + sums) / total
+            return solution - ones * biases, biases
+
+        step, biases = np.zeros_like(residual), np.zeros_like(totals)
+        z, z_biases = preconditioned(residual, totals)
+        images = matmul(kernel, z)
+        norm = first = float(np.vdot(residual, images) + totals @ z_biases)
+        if not 0.0 < first < np.inf:
+            return None
+        most = first * min(_LARGEST_ERROR, first / size)
+        direction, direction_biases, moved = z, z_biases, images
+        for _ in range(_MOST_GRADIENTS):
+            curved = self.apply(moved + direction_biases)
+            product, sums = direction + curved, curved.sum(axis=0)
+            length = norm / float(np.vdot(product, moved) + sums @ direction_biases)
+            step = step + length * direction
+            biases = biases + length * direction_biases
+            residual, totals = residual - length * product, totals - length * sums
+            z, z_biases = preconditioned(residual, totals)
+            images = matmul(kernel, z)
+            last, norm = norm, float(np.vdot(residual, images) + totals @ z_biases)
+            if not np.isfinite(norm):
+                return None
+            if norm <= most:
+                return step, biases
+            ratio = norm / last
+            direction = z + ratio * direction
+            direction_biases = z_biases + ratio * direction_biases
+            moved = images + ratio * moved
+        return None
+
 
 class _InverseSumOfSoftmax(_InverseSumOfDiagonal):
     def __init__(self, probabilities: Array, sample_weight: Array, kernel: Array) -> None:
         diagonals = (probabilities * sample_weight[:, None]).T
         super().__init__([_DiagonalSum(diagonal, kernel) for diagonal in diagonals])
-        total = np.zeros(kernel.shape)
+        total = np.zeros(kernel.shape, order="F")
         for output in self.outputs:
-            total += output.matrix()
+            total += output.upper_triangle()
+        # In C order, as `cholesky` takes it, the triangle that counts is the lower one.
+        total = total.T
         # Samples without weight have zero rows in every E_k.
         counts = sample_weight > 0.0
         self._scale = np.where(counts, 1.0 / np.sqrt(np.where(counts, sample_weight, 1.0)), 0.0)
@@ -662,6 +746,11 @@ _MOST_LAST_STEPS = 4
 # E of a Newton step is used for the next one, too, if the gap has fallen to this part. Measured on
 # 720 digits of ten classes: 0.1 to 0.6 take half of the time of a new E at every step.
 _KEPT_IF = 0.3
+# Steps without E are taken as long as the gap falls to this part, or F falls by this part.
+_CHEAP_IF = 0.9
+_CHEAP_FALL = 1e-3
+# A step is halved further as long as that lowers its value by this part.
+_CLEARLY = 0.1
 # Armijo's constant, as in the outer Newton method.
 _ARMIJO = 1e-4
 # Number of dual variables whose value of φ* is remembered, more than the planes that a solver
@@ -803,10 +892,12 @@ class SmoothLoss(WorkspaceLoss):
         self.kernels, self.function, self.reg = kernels, function, reg
         self.inner_tol = inner_tol
         self.workspace = Workspace(kernels.shape[0])
-        # Dual variables with the values of −φ*, the last of which starts the next inner problem.
-        # Restricted copies share them.
+        # Dual variables with the values of −φ*; v and f̃ of the last solution, which starts the
+        # next inner problem. Restricted copies share them.
         self._known: deque[tuple[Array, float]] = deque(maxlen=_MOST_KNOWN)
-        self._last: list[Array] = []
+        self._last: list[tuple[Array, Array]] = []
+        # The last solution of another loss; see `start_near`.
+        self._near: list[tuple[Array, Array]] = []
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -837,7 +928,7 @@ class SmoothLoss(WorkspaceLoss):
         self.workspace.multiply(self.kernels, dual, None)
         point = self._evaluation(weights, outputs, dual, variables, lease)
         self._known.append((dual, point.constant))
-        self._last[:] = [point.variables]
+        self._last[:] = [(point.variables, point.outputs)]
         return point
 
     @staticmethod
@@ -846,6 +937,10 @@ class SmoothLoss(WorkspaceLoss):
     ) -> list[SmoothEvaluation]:
         """Evaluate several losses, each at its own weights."""
         return [loss.evaluate(row) for loss, row in zip(losses, weights, strict=True)]
+
+    def start_near(self, other: SmoothLoss) -> None:
+        """Start the first inner problem from the outputs of a loss that differs in λ only."""
+        self._near = other._last
 
     def _combine(self, weights: Array) -> None:
         """Put Q = K_β/λ into the workspace."""
@@ -956,9 +1051,10 @@ class SmoothLoss(WorkspaceLoss):
         """Return outputs f, biases included, and v that solve the inner problem at Q."""
         kernel, function = self.workspace.matrix, self.function
         state = self._start(kernel)
+        state, is_done = self._cheap_steps(state, kernel)
         inverse: InverseSum | None = None
         is_new = False
-        for _ in range(_MOST_STEPS):
+        for _ in range(0 if is_done else _MOST_STEPS):
             if state.gap <= 0.1 * self.inner_tol * abs(state.value):
                 break
             if inverse is None:
@@ -972,14 +1068,39 @@ class SmoothLoss(WorkspaceLoss):
             state, is_new = following or state, False
         return self._last_steps(state.outputs, kernel, inverse), state.v
 
+    def _cheap_steps(self, state: _InnerState, kernel: Array) -> tuple[_InnerState, bool]:
+        """Take Newton steps without E; return the last state, and whether it needs no others."""
+        for _ in range(_MOST_STEPS):
+            if state.gap <= 0.1 * self.inner_tol * abs(state.value):
+                slack, value, _ = self._slack(
+                    *with_best_biases(self.function, state.outputs), kernel
+                )
+                if slack <= 0.1 * self.inner_tol * abs(value):
+                    return state, True
+            following = state.cheap_step()
+            if following is None:
+                return state, False
+            is_closer = following.gap <= _CHEAP_IF * state.gap
+            is_lower = following.value <= state.value - _CHEAP_FALL * abs(state.value)
+            state = following
+            if not (is_closer or is_lower):
+                return state, False
+        return state, False
+
     def _start(self, kernel: Array) -> _InnerState:
-        """Return the better of the last solution and v = 0."""
+        """Return the better of v = 0 and the last solution, or that of a loss with another λ."""
         outputs, _ = with_best_biases(self.function, self._at_biases())
         zero = _InnerState(self, kernel, np.zeros(self.shape), outputs, np.zeros(self.shape))
-        if not self._last:
+        if not (self._last or self._near):
             return zero
-        v = self._last[0]
+        v, before = (self._last or self._near)[0]
         products = matmul(kernel, v)
+        if not self._last:
+            # The multiple whose outputs are closest to those of the other λ.
+            centred = products - products.mean(axis=0) * self.function.has_bias
+            size = float(np.vdot(centred, products))
+            factor = float(np.vdot(centred, before)) / size if size > 0.0 else 0.0
+            v, products = factor * v, factor * products
         with np.errstate(over="ignore", invalid="ignore"):
             moved = products + outputs.mean(axis=0) * self.function.has_bias
             if not np.isfinite(self.function.value(moved)):
@@ -1057,11 +1178,8 @@ def _step_in_outputs(kernel: Array, inverse: InverseSum, residual: Array, has_bi
     """Return ``(I − QE)(residual + 1δb)`` with 1ᵀE(residual + 1δb) = 0."""
     moved = residual
     if has_bias:
-        ones = _bias_columns((residual.shape[0], residual.shape[1]))
-        shifted = inverse.apply(ones)
-        totals = shifted.sum(axis=0)
-        change = _pseudo_solve(totals, -np.einsum("mk,mkl->l", residual, shifted))
-        moved = residual + change
+        sums = inverse.apply(residual[:, :, None])[:, :, 0].sum(axis=0)
+        moved = residual + _pseudo_solve(inverse.totals(len(residual)), -sums)
     step: Array = moved - matmul(kernel, inverse.apply(moved[:, :, None])[:, :, 0])
     return step
 
@@ -1087,30 +1205,48 @@ class _InnerState:
             self.gap += 0.5 * abs(float(totals @ gain))
         self.gap = self.gap if np.isfinite(self.gap) else np.inf
 
+    def cheap_step(self) -> _InnerState | None:
+        """Return the state after a Newton step without E; None if there is none."""
+        curvature = self._loss.function.curvature(self.outputs)
+        totals = self.dual.sum(axis=0)
+        found = curvature.cheap_step(self._kernel, self.residual, totals, abs(self.value))
+        return None if found is None else self._searched(*found)
+
     def newton_step(self, inverse: InverseSum) -> _InnerState | None:
         """Return the state after a step that lowers the objective; None if rounding hides it."""
-        loss, kernel = self._loss, self._kernel
-        function = loss.function
+        function = self._loss.function
         step = self.residual - inverse.apply(self.images[:, :, None])[:, :, 0]
         biases = np.zeros(step.shape[1])
         if function.has_bias:
-            shifted = inverse.apply(_bias_columns((step.shape[0], step.shape[1])))
             totals = step.sum(axis=0) + self.v.sum(axis=0)
-            biases = _pseudo_solve(shifted.sum(axis=0), totals)
-            step = step - shifted @ biases
-        moved = matmul(kernel, step)
+            biases = _pseudo_solve(inverse.totals(len(step)), totals)
+            shifts = np.tile(biases, (len(step), 1))[:, :, None]
+            step = step - inverse.apply(shifts)[:, :, 0]
+        return self._searched(step, biases)
+
+    def _searched(self, step: Array, biases: Array) -> _InnerState | None:
+        """Return the state after a part of a step, halved until the objective falls."""
+        function = self._loss.function
+        moved = matmul(self._kernel, step)
         change = moved + biases
         slope = float(np.vdot(self.v, moved)) - float(np.vdot(self.dual, change))
         curvature = float(np.vdot(step, moved))
         if not (np.isfinite(change).all() and slope < 0.0):
             return None
         norm, mixed = float(np.vdot(self.v, self.products)), float(np.vdot(self.v, moved))
+
+        def value_at(factor: float) -> float:
+            penalty = 0.5 * norm + factor * mixed + 0.5 * factor**2 * curvature
+            return function.value(self.outputs + factor * change) + penalty
+
         factor = 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(_MOST_HALVINGS):
-                penalty = 0.5 * norm + factor * mixed + 0.5 * factor**2 * curvature
-                reached = function.value(self.outputs + factor * change) + penalty
+                reached = value_at(factor)
                 if reached <= self.value + _ARMIJO * factor * slope:
+                    # A full step may go too far, to outputs at which H is almost zero.
+                    while (lower := value_at(0.5 * factor)) < reached - _CLEARLY * abs(reached):
+                        factor, reached = 0.5 * factor, lower
                     return self._moved(factor, step, moved, change)
                 if reached <= self.value + ACCUMULATED * abs(self.value):
                     # The fall may be hidden by rounding: the gap decides.
@@ -1210,7 +1346,7 @@ class SmoothEvaluation(WorkspaceEvaluation):
         solved = inverse.apply(columns)
         hessian: Array = columns.reshape(-1, n).T @ solved.reshape(-1, n)
         if self._loss.function.has_bias:
-            totals = inverse.apply(_bias_columns(self._loss.shape)).sum(axis=0)
+            totals = inverse.totals(self._loss.shape[0])
             sums = solved.sum(axis=0)
             hessian -= sums.T @ _pseudo_solve(totals, sums)
         return 0.5 * (hessian + hessian.T)
