@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from manykernels import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
+from manykernels import MKFDACV, MKSVCCV, MKSVRCV, MKLogisticCV, MKRidgeCV
 
 Tables = Mapping[str, Any]
 
@@ -180,6 +180,7 @@ def ours(name: str, estimator: Any, **options: Any) -> Contender:
 CLASSIFIERS = [
     ours("MKFDACV", MKFDACV),
     ours("MKSVCCV", MKSVCCV),
+    ours("MKLogisticCV", MKLogisticCV),
     ours("plain sum", MKFDACV, ps=[np.inf]),
     Contender("tuned SVC", tuned_svc),
     Contender("tuned logistic", tuned_logistic),
