@@ -83,7 +83,7 @@ class Curvature(ABC):
         """Return ``E = (H⁻¹ + Q)⁻¹`` with Q, the same for every output, in `kernel`."""
 
     def cheap_step(
-        self, kernel: Array, residual: Array, totals: Array, size: float
+        self, kernel: Array, residual: Array, totals: Array | None, size: float
     ) -> tuple[Array, Array] | None:
         """Return Δv and δb of a Newton step without E; None if E is the way to it."""
         return None
@@ -225,12 +225,12 @@ class SoftmaxCurvature(Curvature):
         return products
 
     def cheap_step(
-        self, kernel: Array, residual: Array, totals: Array, size: float
+        self, kernel: Array, residual: Array, totals: Array | None, size: float
     ) -> tuple[Array, Array] | None:
         """Return Δv and δb by conjugate gradients, up to an error that a Newton step has anyway.
 
         The equations ``(I + HQ)Δv + H1δb = ρ``, ``1ᵀH(QΔv + 1δb) = 1ᵀα`` with ρ in `residual` and
-        1ᵀα in `totals` are those of a positive definite system if the first is multiplied by Q.
+        1ᵀα in `totals` (None without biases: δb = 0) are those of a positive definite system if the first is multiplied by Q.
         The same equations with a diagonal D instead of H, equal for all outputs, precondition it;
         they take one Cholesky factorisation, where E takes c + 1 and as many inverses. `size` is
         the value of the objective: relative errors are at most its part that the step can gain.
@@ -246,9 +246,13 @@ class SoftmaxCurvature(Curvature):
 
         def preconditioned(right: Array, sums: Array) -> tuple[Array, Array]:
             solution = rough.apply(right / diagonal[:, None])
+            if not has_bias:
+                return solution, np.zeros_like(sums)
             biases = (solution.sum(axis=0) - right.sum(axis=0) + sums) / total
             return solution - ones * biases, biases
 
+        has_bias = totals is not None
+        totals = np.zeros(residual.shape[1]) if totals is None else totals
         step, biases = np.zeros_like(residual), np.zeros_like(totals)
         z, z_biases = preconditioned(residual, totals)
         images = matmul(kernel, z)
@@ -1207,8 +1211,9 @@ class _InnerState:
 
     def cheap_step(self) -> _InnerState | None:
         """Return the state after a Newton step without E; None if there is none."""
-        curvature = self._loss.function.curvature(self.outputs)
-        totals = self.dual.sum(axis=0)
+        function = self._loss.function
+        totals = self.dual.sum(axis=0) if function.has_bias else None
+        curvature = function.curvature(self.outputs)
         found = curvature.cheap_step(self._kernel, self.residual, totals, abs(self.value))
         return None if found is None else self._searched(*found)
 
