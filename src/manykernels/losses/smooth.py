@@ -230,10 +230,11 @@ class SoftmaxCurvature(Curvature):
         """Return Δv and δb by conjugate gradients, up to an error that a Newton step has anyway.
 
         The equations ``(I + HQ)Δv + H1δb = ρ``, ``1ᵀH(QΔv + 1δb) = 1ᵀα`` with ρ in `residual` and
-        1ᵀα in `totals` (None without biases: δb = 0) are those of a positive definite system if the first is multiplied by Q.
-        The same equations with a diagonal D instead of H, equal for all outputs, precondition it;
-        they take one Cholesky factorisation, where E takes c + 1 and as many inverses. `size` is
-        the value of the objective: relative errors are at most its part that the step can gain.
+        1ᵀα in `totals` are those of a positive definite system if the first is multiplied by Q.
+        Without biases, `totals` is None and δb = 0. The same equations with a diagonal D instead
+        of H, equal for all outputs, precondition it; they take one Cholesky factorisation, where
+        E takes c + 1 and as many inverses. `size` is the value of the objective: relative errors
+        are at most its part that the step can gain.
         """
         mean = self.sample_weight * (1.0 - np.sum(self.probabilities**2, axis=1))
         largest = float(mean.max())
