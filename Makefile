@@ -88,6 +88,7 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.strings
 	$(BIN)/python -m benchmarks.protein
 	$(BIN)/python -m benchmarks.comparison
+	$(BIN)/python -m benchmarks.survival
 	$(BIN)/python -m benchmarks.path
 	$(BIN)/python -m benchmarks.denoising
 	$(BIN)/python -m benchmarks.simulation

@@ -37,7 +37,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from manykernels import MKFDA, MKFDACV, MKSVCCV, MKSVRCV, MKRidge, MKRidgeCV
+from manykernels import MKFDA, MKFDACV, MKSVCCV, MKSVRCV, MKLogisticCV, MKRidge, MKRidgeCV
 
 Tables = Mapping[str, Any]
 
@@ -226,6 +226,7 @@ def ours(name: str, estimator: Any, **options: Any) -> Contender:
 CLASSIFIERS = [
     ours("MKFDACV", MKFDACV),
     ours("MKSVCCV", MKSVCCV),
+    ours("MKLogisticCV", MKLogisticCV),
     ours("plain sum", MKFDACV, ps=[np.inf]),
     ours("evidence", MKFDA, p="evidence"),
     Contender("tuned SVC", tuned_svc),

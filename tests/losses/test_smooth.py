@@ -18,6 +18,7 @@ from manykernels.losses.smooth import (
     Multinomial,
     Poisson,
     SmoothFunction,
+    SoftmaxCurvature,
 )
 from manykernels.losses.smooth_loss import SmoothLoss
 from manykernels.solvers import SOLVERS, Newton
@@ -174,6 +175,67 @@ def test_the_operator_of_newton_steps(name):
     single = rng.normal(size=(9, 2))
     forms = np.einsum("mi,mknl,nj->kilj", single, expected.reshape(9, c, 9, c), single)
     np.testing.assert_allclose(inverse.gram(single), forms, atol=1e-9 * size)
+
+
+@pytest.mark.parametrize("name", ["multinomial", "multinomial, weights"])
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2])
+def test_newton_steps_by_conjugate_gradients(name, scale):
+    """Against the equations of the step as one dense system."""
+    function = draw(name, m=9)
+    c, rng = function.n_outputs, np.random.default_rng(4)
+    f, root = rng.normal(size=(9, c)), rng.normal(size=(9, 5))
+    kernel = scale * root @ root.T
+    hessian, ones = dense(function, f), np.kron(np.ones((9, 1)), np.eye(c))
+    wide = np.kron(kernel, np.eye(c))
+    dual = -function.gradient(f)
+    residual = dual + function.gradient(rng.normal(size=(9, c)))
+    system = np.block(
+        [
+            [np.eye(9 * c) + hessian @ wide, hessian @ ones],
+            [ones.T @ hessian @ wide, ones.T @ hessian @ ones],
+        ]
+    )
+    right = np.append(residual.ravel(), dual.sum(axis=0))
+    changes, shifts = np.split(np.linalg.lstsq(system, right)[0], [9 * c])
+    expected = kernel @ changes.reshape(9, c) + shifts
+    # Errors relative to a large objective are small.
+    size = 1e10 * np.vdot(residual, kernel @ residual)
+    step, biases = function.curvature(f).cheap_step(kernel, residual, dual.sum(axis=0), size)
+    moved = kernel @ step + biases
+    # A change of all classes together has no effect.
+    moved, expected = (x - x.mean(axis=1, keepdims=True) for x in (moved, expected))
+    np.testing.assert_allclose(moved, expected, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("reg", [1e-2, 1.0, 100.0])
+def test_several_classes_take_no_factorisation_of_each(reg, has_bias, monkeypatch):
+    """Not even from a start that is far off."""
+    rng = np.random.default_rng(5)
+    labels = rng.permutation(60) % 6
+    features = [rng.normal(size=(60, 8)) + labels[:, None] for _ in range(3)]
+    loss = SmoothLoss(stack_of(features), Multinomial(labels, has_bias=has_bias), reg)
+    exact = loss.evaluate(np.full(3, 0.5))
+    monkeypatch.setattr(SoftmaxCurvature, "cheap_step", lambda *arguments: None)
+    by_factors = SmoothLoss(loss.kernels, loss.function, reg).evaluate(np.full(3, 0.5))
+    assert exact.value == pytest.approx(by_factors.value, rel=2e-8)
+    monkeypatch.undo()
+    monkeypatch.setattr(SoftmaxCurvature, "inverse_sum", None)
+    again = SmoothLoss(loss.kernels, loss.function, reg).evaluate(np.full(3, 0.5))
+    assert again.value == exact.value
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_start_near_another_regularisation(name):
+    """It saves steps, and does not change the solution."""
+    function, stack, weights = draw(name), stack_of(features_for()), np.array([0.2, 0.5, 0.3])
+    first = SmoothLoss(stack, function, 1.0)
+    first.evaluate(weights[::-1])
+    second = SmoothLoss(stack, function, 0.1)
+    second.start_near(first)
+    point, alone = second.evaluate(weights), SmoothLoss(stack, function, 0.1).evaluate(weights)
+    error = 2e-8 * abs(alone.value) + alone.rounding + point.rounding
+    assert abs(point.value - alone.value) <= error
 
 
 def cox_by_loops(f, time, event, weight, entry, strata, ties):

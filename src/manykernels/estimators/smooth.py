@@ -8,6 +8,7 @@ in :mod:`.cox`.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -62,7 +63,7 @@ from .training_rows import TrainingRows, centred_rows, centred_values
 _INNER_SHARE = 0.01
 #: λ of logistic regression by default, from far below to far above the unit variance of
 #: normalised kernels.
-LOGISTIC_REGS = tuple(np.logspace(-3, 3, 7).tolist())
+LOGISTIC_REGS = tuple(np.logspace(-4, 3, 8).tolist())
 
 
 @dataclass(frozen=True)
@@ -153,9 +154,16 @@ class SmoothTask(Task):
             solved = split.note(at, grid.at(at), outputs, point.certificate, point.n_inner_solves)
             return progress(solved)
 
-        failures = walk_grid(
-            lambda reg: SmoothLoss(stack, function, reg, inner_tol), ps, regs, visit, tol=tol
-        )
+        losses: deque[SmoothLoss] = deque(maxlen=1)
+
+        def loss_at(reg: float) -> SmoothLoss:
+            loss = SmoothLoss(stack, function, reg, inner_tol)
+            if losses:
+                loss.start_near(losses[0])
+            losses.append(loss)
+            return loss
+
+        failures = walk_grid(loss_at, ps, regs, visit, tol=tol)
         split.record.failures.extend(failures)
         return split
 
@@ -304,7 +312,7 @@ class MKLogisticCV(KernelClassifier):
     ps : array-like of float in [1, inf], optional
         Norms to try; by default 1, 4/3, 2 and ∞.
     regs : array-like of float, optional
-        λ to try; by default seven from 1e-3 to 1e3.
+        λ to try; by default eight from 1e-4 to 1e3.
     scoring : str, callable or None, default="neg_log_loss"
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None

@@ -33,9 +33,17 @@ class Curvature(ABC):
     def inverse_sum(self, kernel: Array) -> InverseSum:
         """Return ``E = (H⁻¹ + Q)⁻¹`` with Q, the same for every output, in `kernel`."""
 
+    def cheap_step(
+        self, kernel: Array, residual: Array, totals: Array | None, size: float
+    ) -> tuple[Array, Array] | None:
+        """Return Δv and δb of a Newton step without E; None if E is the way to it."""
+        return None
+
 
 class InverseSum(ABC):
     """Operator ``E = (H⁻¹ + Q)⁻¹`` on arrays of shape (m, c, n_columns)."""
+
+    _totals: Array | None = None
 
     @abstractmethod
     def apply(self, columns: Array) -> Array:
@@ -47,6 +55,12 @@ class InverseSum(ABC):
 
         The shape is (c, n, c, n).
         """
+
+    def totals(self, n_samples: int) -> Array:
+        """Return ``1ᵀE1``, (c, c), and keep it for further steps."""
+        if self._totals is None:
+            self._totals = self.gram(np.ones((n_samples, 1)))[:, 0, :, 0]
+        return self._totals
 
 
 # Relative diagonal that is added to a matrix whose Cholesky factorisation fails by rounding.
@@ -92,13 +106,12 @@ class _DiagonalSum:
         solution: Array = linalg.lapack.dtrtrs(self._factor, right, lower=0, trans=1)[0]
         return solution
 
-    def matrix(self) -> Array:
-        """Return E as a matrix."""
-        inverse = linalg.lapack.dpotri(self._factor, lower=0)[0]
-        inverse = np.triu(inverse)
-        inverse += np.triu(inverse, 1).T
-        result: Array = self.roots * inverse * self.roots.T
-        return result
+    def upper_triangle(self) -> Array:
+        """Return E as a matrix in Fortran order, right in its upper triangle only."""
+        inverse: Array = linalg.lapack.dpotri(self._factor, lower=0)[0]
+        inverse *= self.roots
+        inverse *= self.roots.T
+        return inverse
 
 
 class DiagonalCurvature(Curvature):
@@ -130,6 +143,13 @@ class _InverseSumOfDiagonal(InverseSum):
         return forms
 
 
+# Conjugate gradients for a Newton step: the largest relative error, squared, the maximum number of
+# iterations, which takes about as long as E, and the least entry of D as a part of the largest.
+_LARGEST_ERROR = 1e-2
+_MOST_GRADIENTS = 100
+_LEAST_MEAN = 1e-6
+
+
 class SoftmaxCurvature(Curvature):
     """Hessian ``w_i (diag p_i − p_i p_iᵀ)`` in the outputs of each sample i.
 
@@ -148,14 +168,81 @@ class SoftmaxCurvature(Curvature):
     def inverse_sum(self, kernel: Array) -> InverseSum:
         return _InverseSumOfSoftmax(self.probabilities, self.sample_weight, kernel)
 
+    def apply(self, outputs: Array) -> Array:
+        """Return H times `outputs`, (m, c)."""
+        products = self.probabilities * outputs
+        products -= self.probabilities * products.sum(axis=1, keepdims=True)
+        products *= self.sample_weight[:, None]
+        return products
+
+    def cheap_step(
+        self, kernel: Array, residual: Array, totals: Array | None, size: float
+    ) -> tuple[Array, Array] | None:
+        """Return Δv and δb by conjugate gradients, up to an error that a Newton step has anyway.
+
+        The equations ``(I + HQ)Δv + H1δb = ρ``, ``1ᵀH(QΔv + 1δb) = 1ᵀα`` with ρ in `residual` and
+        1ᵀα in `totals` are those of a positive definite system if the first is multiplied by Q.
+        Without biases, `totals` is None and δb = 0. The same equations with a diagonal D instead
+        of H, equal for all outputs, precondition it; they take one Cholesky factorisation, where
+        E takes c + 1 and as many inverses. `size` is the value of the objective: relative errors
+        are at most its part that the step can gain.
+        """
+        mean = self.sample_weight * (1.0 - np.sum(self.probabilities**2, axis=1))
+        largest = float(mean.max())
+        if not largest > 0.0:
+            return None
+        diagonal = np.maximum(mean, _LEAST_MEAN * largest) / (self.probabilities.shape[1] - 1)
+        rough = _DiagonalSum(diagonal, kernel)
+        ones = rough.apply(np.ones((len(diagonal), 1)))
+        total = float(ones.sum())
+
+        def preconditioned(right: Array, sums: Array) -> tuple[Array, Array]:
+            solution = rough.apply(right / diagonal[:, None])
+            if not has_bias:
+                return solution, np.zeros_like(sums)
+            biases = (solution.sum(axis=0) - right.sum(axis=0) + sums) / total
+            return solution - ones * biases, biases
+
+        has_bias = totals is not None
+        totals = np.zeros(residual.shape[1]) if totals is None else totals
+        step, biases = np.zeros_like(residual), np.zeros_like(totals)
+        z, z_biases = preconditioned(residual, totals)
+        images = matmul(kernel, z)
+        norm = first = float(np.vdot(residual, images) + totals @ z_biases)
+        if not 0.0 < first < np.inf:
+            return None
+        most = first * min(_LARGEST_ERROR, first / size)
+        direction, direction_biases, moved = z, z_biases, images
+        for _ in range(_MOST_GRADIENTS):
+            curved = self.apply(moved + direction_biases)
+            product, sums = direction + curved, curved.sum(axis=0)
+            length = norm / float(np.vdot(product, moved) + sums @ direction_biases)
+            step = step + length * direction
+            biases = biases + length * direction_biases
+            residual, totals = residual - length * product, totals - length * sums
+            z, z_biases = preconditioned(residual, totals)
+            images = matmul(kernel, z)
+            last, norm = norm, float(np.vdot(residual, images) + totals @ z_biases)
+            if not np.isfinite(norm):
+                return None
+            if norm <= most:
+                return step, biases
+            ratio = norm / last
+            direction = z + ratio * direction
+            direction_biases = z_biases + ratio * direction_biases
+            moved = images + ratio * moved
+        return None
+
 
 class _InverseSumOfSoftmax(_InverseSumOfDiagonal):
     def __init__(self, probabilities: Array, sample_weight: Array, kernel: Array) -> None:
         diagonals = (probabilities * sample_weight[:, None]).T
         super().__init__([_DiagonalSum(diagonal, kernel) for diagonal in diagonals])
-        total = np.zeros(kernel.shape)
+        total = np.zeros(kernel.shape, order="F")
         for output in self.outputs:
-            total += output.matrix()
+            total += output.upper_triangle()
+        # In C order, as `cholesky` takes it, the triangle that counts is the lower one.
+        total = total.T
         # Samples without weight have zero rows in every E_k.
         counts = sample_weight > 0.0
         self._scale = np.where(counts, 1.0 / np.sqrt(np.where(counts, sample_weight, 1.0)), 0.0)
