@@ -239,8 +239,11 @@ _SCALED = {"reg": 1.0, "C": -1.0}
 _CHOSEN = {"regions": "regions_"}
 
 
-def checked_learner(estimator: KernelEstimator) -> Any:
-    """Return a copy of the estimator for precomputed kernels; raise if it is not supported."""
+def checked_learner(estimator: KernelEstimator, name: str = "view_importance") -> Any:
+    """Return a copy of the estimator for precomputed kernels; raise if it is not supported.
+
+    `name` is the function that takes the estimator.
+    """
     supported = (
         isinstance(estimator, KernelEstimator)
         # A gate weights kernels differently at every sample.
@@ -255,7 +258,7 @@ def checked_learner(estimator: KernelEstimator) -> Any:
     if not supported:
         got = f"the class {estimator.__name__}" if isinstance(estimator, type) else estimator
         raise ValueError(
-            "view_importance takes classifiers, regressors and survival models of this package "
+            f"{name} takes classifiers, regressors and survival models of this package "
             f"that learn one weight per kernel at a norm p, such as MKFDA() or MKSVR(); got {got}."
         )
     return clone(estimator).set_params(kernels="precomputed", verbose=False)
@@ -453,7 +456,7 @@ def views_of(
 
 
 def _of_tables(union: KernelUnion, X: Views) -> list[ViewKernels]:
-    used = [_used_views(kernel) for kernel in dict(union.kernels).values()]
+    used = [used_views(kernel) for kernel in dict(union.kernels).values()]
     views = []
     for name in X:
         kernels = [j for j, names in enumerate(used) if name in names]
@@ -467,12 +470,12 @@ def _of_tables(union: KernelUnion, X: Views) -> list[ViewKernels]:
     return views
 
 
-def _used_views(kernel: object) -> set[str]:
+def used_views(kernel: object) -> set[str]:
     """Return the names of the views that a kernel, a sum or a product of kernels uses."""
     if isinstance(kernel, OfView):
         return {kernel.view}
     operands = [getattr(kernel, side, None) for side in ("left", "right")]
-    return {name for operand in operands if operand is not None for name in _used_views(operand)}
+    return {name for operand in operands if operand is not None for name in used_views(operand)}
 
 
 def _of_names(given: object, names: list[str]) -> list[ViewKernels]:
@@ -635,7 +638,7 @@ class Study:
             block = stack[np.ix_(test, train)]
             predictions[test], judged[test] = model.predict(block), True
             if log_losses is not None:
-                log_losses[test] = _sample_log_losses(
+                log_losses[test] = sample_log_losses(
                     model, model.predict_log_proba(block), y[test]
                 )
         return Answers(predictions, judged, log_losses)
@@ -648,11 +651,11 @@ def _left_out(model: KernelEstimator, y: np.ndarray) -> Answers:
     if answers.log_proba is None:
         return Answers(answers.predictions, answers.known)
     return Answers(
-        answers.predictions, answers.known, _sample_log_losses(model, answers.log_proba, y)
+        answers.predictions, answers.known, sample_log_losses(model, answers.log_proba, y)
     )
 
 
-def _sample_log_losses(model: KernelEstimator, logs: np.ndarray, y: np.ndarray) -> np.ndarray:
+def sample_log_losses(model: KernelEstimator, logs: np.ndarray, y: np.ndarray) -> np.ndarray:
     losses: np.ndarray = -logs[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     return losses
 
