@@ -427,7 +427,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         of_columns = hasattr(self, "multi_target") and np.ndim(self.dual_coef_) == 2
         if self._predictor.n_outputs == 1 and not is_classifier(self) and not of_columns:
             by_view = {view: values[0] for view, values in by_view.items()}
-        return by_view[""] if "" in by_view else by_view
+        return by_view.get("", by_view)
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram, and below it what was learnt."""

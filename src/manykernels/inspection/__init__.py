@@ -1,12 +1,14 @@
 """Importance of views and of their columns, with confidence intervals.
 
-============  ==============================================================================
-`importance`  :func:`view_importance` and its result, :class:`ViewImportance`
-`columns`     :func:`column_importance` and its result, :class:`ColumnImportance`
-`effects`     effects of single columns among many, and their tests
-`study`       held-out losses of models with any subset of the kernels
-`intervals`   confidence intervals of mean losses and of paired differences
-============  ==============================================================================
+=============  =============================================================================
+`importance`   :func:`view_importance` and its result, :class:`ViewImportance`
+`columns`      :func:`column_importance` and its result, :class:`ColumnImportance`
+`column_data`  columns of tables as they are studied
+`effects`      effects of single columns among many, and their tests
+`permutation`  fall of held-out scores if values of columns are exchanged
+`study`        held-out losses of models with any subset of the kernels
+`intervals`    confidence intervals of mean losses and of paired differences
+=============  =============================================================================
 """
 
 from .columns import ColumnImportance, column_importance

@@ -9,37 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse, stats
-from sklearn.base import clone, is_classifier
+from scipy import stats
 from sklearn.utils import gen_batches
 
 from ..display import ColumnImportanceDisplay
 from ..estimators.base import KernelEstimator
-from ..estimators.kernel_data import KernelPredictor
-from ..kernels import KernelStack, Views
-from ..kernels.slopes import form_of, slopes, squared_factors
-from ..kernels.tables import (
-    SharedTable,
-    as_numbers,
-    as_table,
-    column_positions,
-    is_frame,
-    naming,
-)
-from ..survival import cumulative_baseline_hazard
+from ..kernels.slopes import slopes
 from ..utils.sklearn import safe_indexing, warn_caller
 from ..utils.versions import aligned
-from .effects import (
-    Effects,
-    discoveries,
-    linear_effects,
-    slope_p_values,
-    spectrum,
-    variances,
-)
+from .column_data import Columns, ColumnsOfView, Measured, columns_of, method_for
+from .effects import discoveries, slope_p_values, spectrum, variances
 from .importance import Begun, check_numbers_of, half_samples, shown_interval
-from .intervals import Intervals
-from .study import DEFAULT_FOLDS, Answers, Splits, sample_log_losses, used_views, without_search
+from .permutation import by_permutation
+from .study import DEFAULT_FOLDS, Splits, without_search
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,8 +29,6 @@ if TYPE_CHECKING:
 METHODS = ("auto", "linear", "derivative", "permutation")
 # Columns that are printed.
 _SHOWN = 20
-# Rows whose values are exchanged by a permutation that preserves what others predict.
-_ALIKE = 6
 # Rows of blocks of slopes.
 _ROWS = 64
 # Share of half-samples above which a column counts as stable.
@@ -197,270 +177,7 @@ class ColumnImportance:
         return display.figure_
 
 
-# -- Columns of tables ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ColumnsOfView:
-    """Columns of a table that are studied.
-
-    Attributes
-    ----------
-    view : str
-        "" in a single table.
-    table : table of shape (n_rows, n_all_columns)
-    kernels : list of int
-        Positions of the kernels that use the table.
-    names : list
-        Name of each column or group.
-    members : list of list of int
-        Positions of the columns of each of them.
-    """
-
-    view: str
-    table: Any
-    kernels: list[int]
-    names: list[Any]
-    members: list[list[int]]
-
-    @classmethod
-    def of(cls, view: str, table: Any, kernels: list[int], chosen: Any) -> ColumnsOfView:
-        """Read the choice of columns of a view: all of them, a list, or a dict of groups."""
-        table = as_table(table) if getattr(table, "ndim", 2) == 2 else np.asarray(table)[:, None]
-        names = list(table.columns) if is_frame(table) else list(range(table.shape[1]))
-        with naming(f"view {view!r}" if view else ""):
-            if isinstance(chosen, Mapping):
-                if not chosen:
-                    raise ValueError("columns is an empty dict: pass groups of columns.")
-                groups = {name: _positions(table, entry) for name, entry in chosen.items()}
-                return cls(view, table, kernels, list(groups), list(groups.values()))
-            places = _positions(table, chosen)
-        return cls(view, table, kernels, [names[j] for j in places], [[j] for j in places])
-
-    @property
-    def has_groups(self) -> bool:
-        return any(len(members) > 1 for members in self.members)
-
-    def numbers(self) -> np.ndarray | None:
-        """Return the table as finite numbers, dense; None if it holds anything else."""
-        if sparse.issparse(self.table):
-            return self.table.toarray().astype(np.float64)
-        try:
-            values = as_numbers(self.table)
-        except (TypeError, ValueError):
-            return None
-        return values if np.isfinite(values).all() else None
-
-
-def _positions(table: Any, columns: Any) -> list[int]:
-    if columns is None:
-        return list(range(table.shape[1]))
-    entry = [columns] if isinstance(columns, str | Integral) else list(columns)
-    if not entry:
-        raise ValueError("columns has an empty list: name at least one column.")
-    return [int(j) for j in column_positions(SharedTable(table), entry)]
-
-
-def columns_of(begun: Begun, columns: Any) -> list[ColumnsOfView]:
-    """Return the columns that are studied, by view."""
-    X, union = begun.data.X, getattr(begun.source, "union", None)
-    if union is None:
-        raise ValueError(
-            "column_importance needs the columns, which precomputed kernels do not have: pass the "
-            "tables as X, and the kernels of the estimator as kernels."
-        )
-    if not isinstance(X, Views):
-        return [ColumnsOfView.of("", X, list(range(len(union.kernels_))), columns)]
-    if columns is not None and not isinstance(columns, Mapping):
-        raise ValueError(
-            "X has several views: columns must be a dict from names of views to lists of columns, "
-            f"to dicts of groups, or to None for all columns; got {columns!r}."
-        )
-    unknown = [name for name in columns or {} if name not in X]
-    if unknown:
-        raise ValueError(
-            f"columns has a view {unknown[0]!r} that X does not have; the views are "
-            f"{', '.join(map(repr, X))}."
-        )
-    X.refuse_lacking()
-    used = [used_views(kernel) for _, kernel in union.kernels_]
-    return [
-        ColumnsOfView.of(
-            name,
-            X[name],
-            [j for j, views in enumerate(used) if name in views],
-            None if columns is None else columns[name],
-        )
-        for name in (X if columns is None else columns)
-    ]
-
-
-def method_for(method: str, begun: Begun, columns: list[ColumnsOfView]) -> str:
-    """Return the method for the kernels of the views; raise if they do not allow it."""
-    if method == "permutation":
-        return method
-    kernels, forms, reason = begun.source.union.kernels_, set(), ""
-    for view in columns:
-        for j in view.kernels:
-            name, kernel = kernels[j]
-            form = form_of(kernel) if len(used_views(kernel)) < 2 else None
-            forms.add(form)
-            if form is None or (form != "linear" and method == "linear"):
-                reason = reason or f"kernel {name!r} ({kernel._title}) is not of that kind"
-        if None not in forms and view.numbers() is None:
-            forms.add(None)
-            reason = reason or f"view {view.view!r} has entries that are not finite numbers"
-    if None not in forms:
-        try:
-            begun.fitted._predictor.expansion()
-        except AttributeError as error:
-            forms.add(None)
-            reason = str(error)
-    grouped = any(view.has_groups for view in columns)
-    if method == "auto":
-        if None in forms:
-            return "permutation"
-        return "linear" if forms == {"linear"} and not grouped else "derivative"
-    if reason:
-        needed = "linear" if method == "linear" else "linear, Gaussian, polynomial or cosine"
-        raise ValueError(
-            f"method={method!r} needs kernels that are {needed} on columns or on scaled columns; "
-            f'{reason}. Use method="permutation", or "auto".'
-        )
-    if method == "linear" and grouped:
-        raise ValueError(
-            'method="linear" has coefficients of single columns, not of groups: use '
-            'method="derivative" or "permutation".'
-        )
-    return method
-
-
-# -- The parts that all methods share -------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Importance of the columns by one method, in the order of the tables."""
-
-    importance: np.ndarray
-    interval: np.ndarray
-    p_value: np.ndarray
-    coefficient: np.ndarray | None = None
-    #: Sizes of importances by half-samples, (n_resamples, n_columns).
-    resampled: np.ndarray | None = None
-
-
-class Columns:
-    """All columns as numbers of mean zero and variance one, and the targets as numbers.
-
-    Attributes
-    ----------
-    Z : ndarray of shape (n_rows, n_all_columns)
-        Columns of all views of numbers, those that are studied first; constant ones are left out.
-    place : ndarray of int
-        Place in Z of each column of the studied tables; −1 of constant ones.
-    deviations : ndarray
-        Standard deviations of the columns of the studied tables.
-    targets : ndarray of shape (n_rows, n_targets)
-        Values, indicators of classes (the second of two), or martingale residuals.
-    """
-
-    def __init__(self, begun: Begun, columns: list[ColumnsOfView]) -> None:
-        self.begun, self.columns = begun, columns
-        weights = begun.study.weights
-        self.weights = weights / weights.mean()
-        self.groups = begun.numbers if len(np.unique(begun.numbers)) < len(weights) else None
-        studied = [view.numbers() for view in columns]
-        values = [table for table in studied if table is not None]
-        self.n_studied = sum(table.shape[1] for table in values)
-        values += self._others()
-        table = np.hstack(values) if values else np.empty((len(weights), 0))
-        share = self.weights / self.weights.sum()
-        means = share @ table
-        table = table - means
-        deviations = np.sqrt(share @ table**2)
-        varying = deviations > 1e-12 * np.maximum(np.abs(means), np.finfo(float).tiny)
-        self.deviations = deviations[: self.n_studied]
-        self.place = np.where(varying, np.cumsum(varying) - 1, -1)[: self.n_studied]
-        self.Z = table[:, varying] / deviations[varying]
-        self.targets = _coded_targets(begun)
-
-    def _others(self) -> list[np.ndarray]:
-        """Return other views of numbers, given which the columns are judged."""
-        X = self.begun.data.X
-        if not isinstance(X, Views):
-            return []
-        studied = {view.view for view in self.columns}
-        rest = [ColumnsOfView.of(name, X[name], [], None) for name in X if name not in studied]
-        return [table for view in rest if (table := view.numbers()) is not None]
-
-    @property
-    def predictor(self) -> KernelPredictor:
-        return self.begun.fitted._predictor
-
-    def combined(self) -> np.ndarray:
-        """Return the kernel of the fitted model, before centring, (n_rows, n_rows)."""
-        factors = self.predictor.kernel_factors().mean(axis=0)
-        return sum(  # type: ignore[return-value]
-            factor * self.begun.study.stack.kernel(j)
-            for j, factor in zip(self.predictor.inputs, factors, strict=True)
-        )
-
-    def shares(self) -> np.ndarray:
-        """Return the part of every column of Z in the combined kernel, if it is linear."""
-        shares = np.zeros(self.n_studied)
-        kernels = self.begun.source.union.kernels_
-        factors = dict(
-            zip(self.predictor.inputs, self.predictor.kernel_factors().mean(axis=0), strict=True)
-        )
-        start = 0
-        for view in self.columns:
-            stop = start + view.table.shape[1]
-            for j in view.kernels:
-                if j in factors:
-                    X = safe_indexing(self.begun.data.X, [0])
-                    shares[start:stop] += factors[j] * squared_factors(kernels[j][1], X)
-            start = stop
-        of_all = np.zeros(self.Z.shape[1])
-        known = self.place >= 0
-        of_all[self.place[known]] = (shares * self.deviations**2)[known]
-        return of_all
-
-    def effects(self, K: np.ndarray, shares: np.ndarray, target: int) -> Effects:
-        """Return the linear effects of all columns of Z on a target."""
-        y = self.targets[:, target]
-        return linear_effects(self.Z, y, K, shares, self.weights, self.groups)
-
-    def of_studied(self, values: np.ndarray, missing: float) -> np.ndarray:
-        """Return values of the columns of Z for the columns of the studied tables."""
-        known = self.place >= 0
-        result = np.full(self.n_studied, missing)
-        result[known] = values[self.place[known]]
-        return result
-
-    def chosen(self) -> Iterator[np.ndarray]:
-        """Yield the positions of each column or group among those of the studied tables."""
-        start = 0
-        for view in self.columns:
-            for members in view.members:
-                yield start + np.array(members)
-            start += view.table.shape[1]
-
-
-def _coded_targets(begun: Begun) -> np.ndarray:
-    y = begun.study.y
-    if y.dtype.names:
-        hazard = cumulative_baseline_hazard(y["event"], y["time"], np.zeros(len(y)))
-        return np.asarray(y["event"] - hazard(y["time"]), dtype=float)[:, None]
-    if is_classifier(begun.fitted):
-        classes = np.unique(y)
-        return (y[:, None] == (classes[1:] if len(classes) == 2 else classes)).astype(float)
-    if y.ndim == 2 and y.shape[1] > 1:
-        raise ValueError(
-            f"y has {y.shape[1]} columns: compute the importance for one target at a time, with "
-            "y[:, k]."
-        )
-    return y.reshape(len(y), 1).astype(float)
+# -- Slopes of models -----------------------------------------------------------------------------
 
 
 def _slopes_of(
@@ -663,213 +380,6 @@ def _resampled(
         yield _of_members(squares, chosen)
 
 
-# -- Permutation ----------------------------------------------------------------------------------
-
-
-class Permutation:
-    """Held-out losses of models if columns of the held-out rows are permuted."""
-
-    def __init__(self, table: Columns, plain: Any, rng: np.random.RandomState) -> None:
-        self.table, self.plain, self.rng = table, plain, rng
-        self.begun, self.study = table.begun, table.begun.study
-        self.predicted = self._predicted()
-
-    def _predicted(self) -> np.ndarray | None:
-        """Return what other columns predict of each column of Z, (n_rows, n_columns of Z)."""
-        Z, y = self.table.Z, self.table.targets[:, 0]
-        if not Z.shape[1]:
-            return None
-        n_all = Z.shape[1]
-        shares = np.full(n_all, 1.0 / n_all)
-        effects = linear_effects(Z, y, Z @ Z.T / n_all, shares, self.table.weights)
-        sizes = np.einsum("ij,ij->j", effects.contrasts, effects.contrasts)
-        predicted: np.ndarray = Z - effects.contrasts / sizes
-        return predicted
-
-    def donors(self, members: np.ndarray, place: int) -> np.ndarray:
-        """Return for each row the row whose values of a column, or group, it is given.
-
-        Values of a single column of numbers are exchanged between rows for which the other columns
-        predict nearly the same value; other values between any rows.
-        """
-        n_rows = len(self.study.y)
-        if place < 0 or len(members) > 1 or self.predicted is None:
-            return self.rng.permutation(n_rows)
-        order = np.argsort(self.predicted[:, place], kind="stable")
-        donors = np.empty(n_rows, int)
-        start = self.rng.randint(_ALIKE)
-        for alike in np.split(order, range(start, n_rows, _ALIKE)):
-            donors[alike] = self.rng.permutation(alike)
-        return donors
-
-    def models(self, splits: Splits) -> list[tuple[Any, np.ndarray, np.ndarray]]:
-        """Fit the models of the folds."""
-        study, counts = self.study, self.study.counts
-        models = []
-        for train, test in splits:
-            weights = None if counts is None else counts[train]
-            gram = study.stack[np.ix_(train, train)]
-            models.append((clone(self.plain).fit(gram, study.y[train], weights), train, test))
-        return models
-
-    def losses(
-        self,
-        models: list[tuple[Any, np.ndarray, np.ndarray]],
-        view: ColumnsOfView | None = None,
-        members: list[int] | None = None,
-        donors: np.ndarray | None = None,
-    ) -> Answers:
-        """Return held-out predictions; with donors, after columns of a view are replaced."""
-        study = self.study
-        y, scoring = study.y, study.scoring
-        predictions = np.zeros_like(y) if is_classifier(self.plain) else np.zeros(len(y))
-        judged = np.zeros(len(y), bool)
-        log_losses = np.full(len(y), np.nan) if scoring.needs_probabilities else None
-        for model, train, test in models:
-            block = study.stack[np.ix_(test, train)]
-            if view is not None and members is not None and donors is not None:
-                block = self._replaced(block, view, members, donors, train, test)
-            predictions[test], judged[test] = model.predict(block), True
-            if log_losses is not None:
-                logs = model.predict_log_proba(block)
-                log_losses[test] = sample_log_losses(model, logs, y[test])
-        return Answers(predictions, judged, log_losses)
-
-    def _replaced(
-        self,
-        block: KernelStack,
-        view: ColumnsOfView,
-        members: list[int],
-        donors: np.ndarray,
-        train: np.ndarray,
-        test: np.ndarray,
-    ) -> KernelStack:
-        """Return the block between test and training rows with other values of some columns."""
-        X, union = self.begun.data.X, self.begun.source.union
-        new = _with_values_of(safe_indexing(X, test), view, members, donors[test])
-        part = union.subset(np.array(view.kernels))(new, safe_indexing(X, train))
-        data = np.array([block.kernel(j) for j in range(block.n_kernels)])
-        row_diag = np.array(block.row_diag)
-        data[view.kernels], row_diag[view.kernels] = part.data, part.row_diag
-        return KernelStack(
-            data, block.names, gram=False, row_diag=row_diag, col_diag=block.col_diag
-        )
-
-
-def _with_values_of(rows: Any, view: ColumnsOfView, members: list[int], donors: np.ndarray) -> Any:
-    """Return rows of X with the values that other rows have in some columns of a view."""
-    if view.view:
-        tables = {name: rows[name] for name in rows}
-        tables[view.view] = _exchanged(tables[view.view], view.table, members, donors)
-        return tables
-    return _exchanged(rows, view.table, members, donors)
-
-
-def _exchanged(rows: Any, table: Any, members: list[int], donors: np.ndarray) -> Any:
-    """Return a table whose columns `members` have the values of the rows `donors` of another."""
-    if getattr(rows, "ndim", 2) == 1:
-        return safe_indexing(np.asarray(table)[:, 0], donors)
-    if sparse.issparse(rows):
-        change = sparse.csc_array(table)[:, members][donors] - sparse.csc_array(rows)[:, members]
-        places = sparse.csr_array(
-            (np.ones(len(members)), (range(len(members)), members)),
-            shape=(len(members), rows.shape[1]),
-        )
-        return sparse.csr_array(rows) + sparse.csr_array(change) @ places
-    if is_frame(rows):
-        if hasattr(rows, "iloc"):
-            new = rows.copy()
-            for j in members:
-                new.isetitem(j, table.iloc[:, j].array.take(donors))
-            return new
-        return rows.with_columns([table.to_series(j)[donors.tolist()] for j in members])
-    new = rows.copy()
-    new[:, members] = table[np.ix_(donors, members)]
-    return new
-
-
-def _by_permutation(
-    table: Columns,
-    plain: Any,
-    splits: Splits,
-    n_repeats: int,
-    confidence: float,
-    counts: Iterator[np.ndarray],
-    note: Callable[[str], None],
-) -> tuple[Measured, list[np.ndarray]]:
-    """Return the fall of the held-out score if each column is permuted."""
-    permutation = Permutation(table, plain, table.begun.rng)
-    study, scoring = table.begun.study, table.begun.study.scoring
-    items = _items(table)
-    models = permutation.models(splits)
-    plain_answers = permutation.losses(models)
-    before = scoring.of(study.y, plain_answers, study.weights)
-    share = float(np.mean([study.weights[train].sum() for train, _ in splits]))
-    intervals = Intervals(
-        study.weights,
-        confidence,
-        share / float(study.weights.sum()),
-        groups=study.groups,
-        events=study.y["event"] if scoring.of_pairs else None,
-    )
-    falls = []
-    for view, members, chosen, place in items:
-        after = np.mean(
-            [
-                scoring.of(
-                    study.y,
-                    permutation.losses(models, view, members, permutation.donors(chosen, place)),
-                    study.weights,
-                )
-                for _ in range(n_repeats)
-            ],
-            axis=0,
-        )
-        mean = intervals.of_difference(after, before)
-        error = intervals._error(after - before)
-        degrees = intervals._judged(after - before)[2] - 1.0
-        p_value = float(stats.t.sf(mean.value / error, degrees)) if error > 0.0 else 1.0
-        falls.append((mean.value, *mean.interval, p_value))
-        note(f"column {len(falls)} of {len(items)}")
-    values = np.array(falls)
-    resampled = []
-    for k, resample in enumerate(counts):
-        train, test = np.flatnonzero(resample), np.flatnonzero(resample == 0)
-        halves = permutation.models([(train, test)])
-        base = scoring.of(study.y, permutation.losses(halves), study.weights)[test].mean()
-        resampled.append(
-            np.array(
-                [
-                    scoring.of(
-                        study.y,
-                        permutation.losses(
-                            halves, view, members, permutation.donors(chosen, place)
-                        ),
-                        study.weights,
-                    )[test].mean()
-                    - base
-                    for view, members, chosen, place in items
-                ]
-            )
-        )
-        note(f"half-sample {k + 1}")
-    return Measured(values[:, 0], values[:, 1:3], values[:, 3]), resampled
-
-
-def _items(table: Columns) -> list[tuple[ColumnsOfView, list[int], np.ndarray, int]]:
-    """Return the view and positions of each column or group, and the place in Z, or −1."""
-    items = []
-    start = 0
-    for view in table.columns:
-        numeric = view.numbers() is not None
-        for members in view.members:
-            chosen = start + np.array(members)
-            place = int(table.place[chosen[0]]) if numeric and len(members) == 1 else -1
-            items.append((view, members, chosen, place))
-        start += view.table.shape[1] if numeric else 0
-    return items
-
-
 # -- The function ---------------------------------------------------------------------------------
 
 
@@ -916,9 +426,10 @@ def column_importance(
         A table, or several as a dict or :class:`~manykernels.Views`; all samples must have all
         views.
     columns : list, dict of str to list, or None, optional
-        Columns of a single table by name or position; or groups of them, ``{"group": ["a", "b"]}``,
-        whose columns are measured together. For several views a dict from the name of a view to
-        such a list or dict, or to None. By default all columns, of the views named here.
+        Columns of a single table by name or position; or groups of them, whose columns are
+        measured together, such as ``{"size": ["height", "weight"]}``. For several views a dict
+        from the name of a view to such a list or dict, or to None for all its columns; other
+        views are not measured. By default all columns of all views.
     method : {"auto", "linear", "derivative", "permutation"}, default="auto"
         "auto" is the first that the kernels of these views allow.
     groups : array-like of shape (n_samples,), optional
@@ -1048,7 +559,7 @@ def column_importance(
     if method == "permutation":
         splits = begun.splits(DEFAULT_FOLDS if cv is None else cv)
         assert splits is not None
-        measured, resampled = _by_permutation(
+        measured, resampled = by_permutation(
             table, plain, splits, n_repeats, confidence, counts, note
         )
     else:

@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, optimize, stats
+from scipy import linalg, optimize, sparse, stats
 
 from ..utils.numerics import ROUNDING
 
@@ -114,14 +114,12 @@ def linear_effects(
     if everything:
         effect, error, degrees, combined = white.all_fixed()
     else:
-        given = np.array([], int) if n_columns > _MOST_COLUMNS else np.arange(n_columns)
         effect, error, degrees, combined = white.given(fixed, np.empty((n_columns, 0), int))
-        first = _two_sided(effect, error, degrees)
-        given = np.flatnonzero(first < _SMALL) if n_columns > _MOST_COLUMNS else given
-        near = _nearest(Z, given, fixed, n_near)
-        refined = white.given(fixed, near, given)
-        effect[given], error[given], degrees[given] = refined[:3]
-        combined[:, given] = refined[3]
+        first, every = _two_sided(effect, error, degrees), n_columns <= _MOST_COLUMNS
+        closer = np.arange(n_columns) if every else np.flatnonzero(first < _SMALL)
+        refined = white.given(fixed, _nearest(Z, closer, fixed, n_near), closer)
+        effect[closer], error[closer], degrees[closer] = refined[:3]
+        combined[:, closer] = refined[3]
     contrasts = root[:, None] * (vectors @ (stretch[:, None] * combined))
     if groups is not None:
         error = np.maximum(error, _error_of_groups(contrasts, vectors, stretch, v, root, groups))
@@ -224,40 +222,44 @@ class _White:
         self, fixed: np.ndarray, near: np.ndarray, columns: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the same of `columns`, given fixed columns and those near to each of them."""
-        rows = np.ascontiguousarray(self.W.T)
-        columns = np.arange(len(rows)) if columns is None else columns
-        n_white, number = len(self.v), 1 + len(fixed) + near.shape[1]
-        results = [np.empty(len(columns)) for _ in range(3)]
-        combined = np.empty((n_white, len(columns)))
-        step = max(1, _BLOCK // (number * n_white))
+        n_white, n_all = self.W.shape
+        columns = np.arange(n_all) if columns is None else columns
+        sizes = np.sqrt(np.einsum("ij,ij->j", self.W, self.W))
+        W = self.W / sizes
+        right, number = W.T @ self.v, 1 + len(fixed) + near.shape[1]
+        products = W.T @ W if n_all <= _MOST_COLUMNS else None
+        rows = None if products is not None else np.ascontiguousarray(W.T)
+        variance, effect, degrees, spread = np.empty((4, len(columns)))
+        inverses = np.empty((len(columns), number))
+        listed = np.hstack([columns[:, None], np.tile(fixed, (len(columns), 1)), near])
+        step = max(1, _BLOCK // (number * max(number, n_white)))
         for start in range(0, len(columns), step):
             part = slice(start, start + step)
-            chosen = columns[part]
-            places = np.hstack([chosen[:, None], np.tile(fixed, (len(chosen), 1)), near[part]])
-            F = rows[places]
+            places = listed[part]
+            if products is not None:
+                gram = products[places[:, :, None], places[:, None, :]]
+            else:
+                assert rows is not None
+                gram = rows[places] @ rows[places].transpose(0, 2, 1)
             # A column that is fixed itself does not occur twice.
-            F[:, 1:][places[:, 1:] == chosen[:, None]] = 0.0
-            sizes = np.sqrt(np.einsum("bki,bki->bk", F, F))
-            sizes[sizes == 0.0] = 1.0
-            F /= sizes[:, :, None]
-            gram = F @ F.transpose(0, 2, 1)
-            gram[:, range(number), range(number)] += _JITTER
-            right = np.zeros((len(chosen), number, 2))
-            right[:, 0, 0], right[:, :, 1] = 1.0, F @ self.v
-            solved = np.linalg.solve(gram, right)
-            inverse, coefficients = solved[:, :, 0], solved[:, :, 1]
-            residuals = self.v - np.einsum("bki,bk->bi", F, coefficients)
-            repeated = (places[:, 1:] == chosen[:, None]).sum(axis=1)
-            degrees = n_white - number + repeated
-            spread = np.sum(residuals**2, axis=1) / degrees
-            size = sizes[:, 0]
-            least = ROUNDING / size**2
-            variance = np.maximum(inverse[:, 0] / size**2 - self.own[chosen], least)
-            values = coefficients[:, 0] / size, np.sqrt(variance * spread), degrees
-            for result, value in zip(results, values, strict=True):
-                result[part] = value
-            combined[:, part] = np.einsum("bki,bk->ib", F, inverse) / size
-        return results[0], results[1], results[2], combined
+            twice = places == places[:, :1]
+            twice[:, 0] = False
+            gram[twice[:, :, None] | twice[:, None, :]] = 0.0
+            gram[:, range(number), range(number)] += _JITTER + twice
+            wanted = np.zeros((*places.shape, 2))
+            wanted[:, 0, 0], wanted[:, :, 1] = 1.0, np.where(twice, 0.0, right[places])
+            inverse, coefficients = np.moveaxis(np.linalg.solve(gram, wanted), 2, 0)
+            degrees[part] = n_white - number + twice.sum(axis=1)
+            explained = np.sum(coefficients * wanted[:, :, 1], axis=1)
+            spread[part] = np.maximum(self.v @ self.v - explained, 0.0) / degrees[part]
+            effect[part], variance[part] = coefficients[:, 0], inverse[:, 0]
+            inverses[part] = np.where(twice, 0.0, inverse)
+        size = sizes[columns]
+        variance = np.maximum(variance / size**2 - self.own[columns], ROUNDING / size**2)
+        pairs = np.arange(len(columns)).repeat(number), listed.ravel()
+        factors = sparse.csr_array((inverses.ravel(), pairs), shape=(len(columns), n_all))
+        combined = (factors @ W.T).T / size
+        return effect / size, np.sqrt(variance * spread), degrees, combined
 
 
 def _nearest(Z: np.ndarray, columns: np.ndarray, fixed: np.ndarray, number: int) -> np.ndarray:

@@ -59,9 +59,9 @@ def slopes(kernel: Kernel, X: Any, Y: Any, coefficients: np.ndarray) -> np.ndarr
     places = tables.column_positions(SharedTable(X), kernel._frozen_columns(SharedTable(X)))
     if places != list(range(n_columns)):
         # A kernel of some columns: the others have no slope.
-        chosen = [tables.select_columns(given, places) for given in (X, Y)]
         of_all = np.zeros((table.shape[0], n_columns))
-        of_all[:, places] = _of_chosen(kernel, *chosen, coefficients)
+        X, Y = tables.select_columns(X, places), tables.select_columns(Y, places)
+        of_all[:, places] = _of_chosen(kernel, X, Y, coefficients)
         return of_all
     return _of_chosen(kernel, X, Y, coefficients)
 
@@ -72,9 +72,9 @@ def _of_chosen(kernel: Any, X: Any, Y: Any, coefficients: np.ndarray) -> np.ndar
         left, right = kernel._parts()
         return slopes(left, X, Y, coefficients) + slopes(right, X, Y, coefficients)
     if isinstance(kernel, After):
-        outputs = [_scaled(kernel.transformer_, table) for table in (X, Y)]
-        factors = column_factors(kernel.transformer_, outputs[0].shape[1])
-        return slopes(kernel.kernel_, *outputs, coefficients) * factors
+        X, Y = _scaled(kernel.transformer_, X), _scaled(kernel.transformer_, Y)
+        factors = column_factors(kernel.transformer_, X.shape[1])
+        return slopes(kernel.kernel_, X, Y, coefficients) * factors
     X, Y = (kernel._validated(table) for table in (X, Y))
     if isinstance(kernel, Linear):
         return _product(coefficients, Y)
