@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 
 from ..display import ColumnImportanceDisplay
 from ..estimators.base import KernelEstimator
-from ..kernels.slopes import slopes
+from ..kernels.slopes import form_of, slopes
 from ..utils.sklearn import safe_indexing, warn_caller
 from ..utils.versions import aligned
 from .column_data import Columns, ColumnsOfView, Measured, columns_of, method_for
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 METHODS = ("auto", "linear", "derivative", "permutation")
 # Columns that are printed.
 _SHOWN = 20
-# Rows of blocks of slopes.
-_ROWS = 64
+# Entries of blocks of slopes.
+_BLOCK = 2**24
 # Share of half-samples above which a column counts as stable.
 STABLE = 0.9
 
@@ -184,41 +184,47 @@ def _slopes_of(
     fitted: Any, begun: Begun, columns: list[ColumnsOfView], rows: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield slopes of outputs at blocks of rows, (n_outputs, n_block, n_columns), and the rows."""
-    predictor, kernels, X = fitted._predictor, begun.source.union.kernels_, begun.data.X
+    predictor = fitted._predictor
     expansion, used = predictor.expansion(), predictor.source.columns
-    training = X if used is None else safe_indexing(X, used)
-    for block in gen_batches(len(rows), _ROWS):
-        chosen = rows[block]
-        new = safe_indexing(X, chosen)
-        yield (
-            np.array(
-                [
-                    _of_kernels(kernels, predictor.inputs, coefficients, new, training, columns)
-                    for coefficients in np.moveaxis(expansion, 2, 0)
-                ]
-            ),
-            chosen,
-        )
+    training = np.arange(len(begun.kept)) if used is None else used
+    for block in gen_batches(len(rows), _height(columns)):
+        chosen, positions = rows[block], predictor.inputs
+        values = [
+            _of_kernels(begun, positions, coefficients, chosen, training, columns)
+            for coefficients in np.moveaxis(expansion, 2, 0)
+        ]
+        yield np.array(values), chosen
+
+
+def _height(columns: list[ColumnsOfView]) -> int:
+    """Return the number of rows of a block of slopes."""
+    return max(1, _BLOCK // sum(view.table.shape[1] for view in columns))
 
 
 def _of_kernels(
-    kernels: Any,
+    begun: Begun,
     positions: np.ndarray,
     coefficients: np.ndarray,
-    new: Any,
-    training: Any,
+    rows: np.ndarray,
+    training: np.ndarray,
     columns: list[ColumnsOfView],
 ) -> np.ndarray:
-    """Return the slopes of ``Σ_j K_j @ coefficients[j]`` at new rows, (n_new, n_columns)."""
+    """Return slopes of ``Σ_j K_j(x, training) @ coefficients[j]`` at rows, (n_rows, n_columns)."""
+    kernels, X, stack = begun.source.union.kernels_, begun.data.X, begun.study.stack
+    new, first, old = (safe_indexing(X, chosen) for chosen in (rows, rows[:1], training))
     of_views = []
     for view in columns:
         total: Any = 0.0
-        n_rows = len(new[view.view]) if view.view else new.shape[0]
         for j, vector in zip(positions, coefficients, strict=True):
-            if j in view.kernels:
-                spread = np.broadcast_to(vector, (n_rows, len(vector)))
-                total = total + slopes(kernels[j][1], new, training, spread)
-        of_views.append(np.broadcast_to(total, (n_rows, view.table.shape[1])))
+            if j not in view.kernels:
+                continue
+            if form_of(kernels[j][1]) == "linear":
+                total = total + slopes(kernels[j][1], first, old, vector[None])  # at all rows
+            else:
+                spread = np.broadcast_to(vector, (len(rows), len(vector)))
+                K = stack.kernel(j)[np.ix_(rows, training)]
+                total = total + slopes(kernels[j][1], new, old, spread, K)
+        of_views.append(np.broadcast_to(total, (len(rows), view.table.shape[1])))
     return np.hstack(of_views)
 
 
@@ -226,16 +232,20 @@ def _mean_squares(
     fitted: Any, begun: Begun, columns: list[ColumnsOfView], weights: np.ndarray
 ) -> np.ndarray:
     """Return weighted mean squared slopes of the outputs, (n_columns of the tables,)."""
-    rows = np.flatnonzero(weights)
+    rows, kernels = np.flatnonzero(weights), begun.source.union.kernels_
+    if all(form_of(kernels[j][1]) == "linear" for view in columns for j in view.kernels):
+        rows = rows[:1]  # slopes are the same at all rows
     total: Any = 0.0
     for values, block in _slopes_of(fitted, begun, columns, rows):
         total = total + np.einsum("okc,k->c", values**2, weights[block]) / len(values)
-    return np.asarray(total / weights.sum())
+    return np.asarray(total / weights[rows].sum())
 
 
 def _of_members(squares: np.ndarray, chosen: list[np.ndarray]) -> np.ndarray:
     """Return the root of the sum of squares over each column or group."""
-    return np.sqrt([squares[members].sum() for members in chosen])
+    starts = np.cumsum([0, *map(len, chosen[:-1])])
+    sums: np.ndarray = np.add.reduceat(squares[np.concatenate(chosen)], starts)
+    return np.sqrt(sums)
 
 
 # -- Methods --------------------------------------------------------------------------------------
@@ -280,8 +290,7 @@ def _by_slopes(table: Columns, splits: Splits) -> Measured:
     for q in range(n_targets):
         effects = table.effects(K, shares, q)
         sizes = np.einsum("ij,ij->j", effects.contrasts, effects.contrasts)
-        alone = np.zeros((len(table.Z), table.n_studied))
-        known = table.place >= 0
+        alone, known = np.zeros((len(table.Z), table.n_studied)), table.place >= 0
         # What is left of each column, in standard deviations.
         alone[:, known] = (effects.contrasts / sizes)[:, table.place[known]]
         changes, residuals = _held_out_slopes(table, splits, q)
@@ -339,7 +348,7 @@ def _held_out_slopes(table: Columns, splits: Splits, q: int) -> tuple[np.ndarray
     slopes for every kind of model. Its λ is the ratio of the variances of noise and signal.
     """
     begun, y, weights = table.begun, table.targets[:, q], table.weights
-    predictor, K, X = table.predictor, table.combined(), begun.data.X
+    predictor, K = table.predictor, table.combined()
     factors = predictor.kernel_factors().mean(axis=0)
     root = np.sqrt(weights)
     values, vectors = spectrum(root[:, None] * K * root, root[:, None])
@@ -347,7 +356,6 @@ def _held_out_slopes(table: Columns, splits: Splits, q: int) -> tuple[np.ndarray
     # Without a sign of signal the slopes are those of a strongly regularised model.
     reg = noise / scale if scale > 0.0 else 10.0 * values.max()
     reg = max(reg, 1e-6 * values.max())
-    kernels = begun.source.union.kernels_
     changes, residuals = np.zeros((len(y), table.n_studied)), np.zeros(len(y))
     for train, test in splits:
         system = np.ones((len(train) + 1, len(train) + 1))
@@ -356,13 +364,10 @@ def _held_out_slopes(table: Columns, splits: Splits, q: int) -> tuple[np.ndarray
         solution = np.linalg.solve(system, np.append(y[train], 0.0))
         vector = solution[:-1]
         residuals[test] = y[test] - K[np.ix_(test, train)] @ vector - solution[-1]
-        training = safe_indexing(X, train)
-        for block in gen_batches(len(test), _ROWS):
-            rows = test[block]
-            new = safe_indexing(X, rows)
-            coefficients = factors[:, None] * vector
-            changes[rows] = _of_kernels(
-                kernels, predictor.inputs, coefficients, new, training, table.columns
+        coefficients = factors[:, None] * vector
+        for block in gen_batches(len(test), _height(table.columns)):
+            changes[test[block]] = _of_kernels(
+                begun, predictor.inputs, coefficients, test[block], train, table.columns
             )
     return changes, residuals
 

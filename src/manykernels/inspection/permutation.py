@@ -54,7 +54,9 @@ class Permutation:
         donors = np.empty(n_rows, int)
         start = self.rng.randint(_ALIKE)
         for alike in np.split(order, range(start, n_rows, _ALIKE)):
-            donors[alike] = self.rng.permutation(alike)
+            # In a circle, so that no row keeps its value.
+            circle = self.rng.permutation(alike)
+            donors[circle] = np.roll(circle, 1)
         return donors
 
     def models(self, splits: Splits) -> list[tuple[Any, np.ndarray, np.ndarray]]:
@@ -125,12 +127,11 @@ def _exchanged(rows: Any, table: Any, members: list[int], donors: np.ndarray) ->
     if getattr(rows, "ndim", 2) == 1:
         return safe_indexing(np.asarray(table)[:, 0], donors)
     if sparse.issparse(rows):
-        change = sparse.csc_array(table)[:, members][donors] - sparse.csc_array(rows)[:, members]
-        places = sparse.csr_array(
-            (np.ones(len(members)), (range(len(members)), members)),
-            shape=(len(members), rows.shape[1]),
-        )
-        return sparse.csr_array(rows) + sparse.csr_array(change) @ places
+        change = table.tocsc()[:, members][donors] - rows.tocsc()[:, members]
+        places = np.zeros((len(members), rows.shape[1]))
+        places[range(len(members)), members] = 1.0
+        # Of the type of the rows, whose indices have a size that all functions take.
+        return (rows + type(rows)(change @ type(rows)(places))).astype(rows.dtype)
     if is_frame(rows):
         if hasattr(rows, "iloc"):
             new = rows.copy()

@@ -39,7 +39,9 @@ def form_of(kernel: Kernel) -> str | None:
     return "smooth" if type(kernel) in (RBF, Cosine) else None
 
 
-def slopes(kernel: Kernel, X: Any, Y: Any, coefficients: np.ndarray) -> np.ndarray:
+def slopes(
+    kernel: Kernel, X: Any, Y: Any, coefficients: np.ndarray, K: np.ndarray | None = None
+) -> np.ndarray:
     """Return ``Σ_i coefficients[r, i] ∂k(x_r, y_i) / ∂x_r``, (rows of X, columns of X).
 
     Parameters
@@ -49,9 +51,11 @@ def slopes(kernel: Kernel, X: Any, Y: Any, coefficients: np.ndarray) -> np.ndarr
     X, Y : tables of numbers, or Views for a kernel of a view
         Of views, the columns are those of the view of the kernel.
     coefficients : ndarray of shape (rows of X, rows of Y)
+    K : ndarray of shape (rows of X, rows of Y), optional
+        The kernel matrix, if it is known, which saves half of the time for a Gaussian kernel.
     """
     if isinstance(kernel, OfView):
-        return slopes(kernel.kernel_, X[kernel.view], Y[kernel.view], coefficients)
+        return slopes(kernel.kernel_, X[kernel.view], Y[kernel.view], coefficients, K)
     table = tables.as_table(X)
     n_columns = table.shape[1]
     if isinstance(kernel, Constant):
@@ -61,12 +65,14 @@ def slopes(kernel: Kernel, X: Any, Y: Any, coefficients: np.ndarray) -> np.ndarr
         # A kernel of some columns: the others have no slope.
         of_all = np.zeros((table.shape[0], n_columns))
         X, Y = tables.select_columns(X, places), tables.select_columns(Y, places)
-        of_all[:, places] = _of_chosen(kernel, X, Y, coefficients)
+        of_all[:, places] = _of_chosen(kernel, X, Y, coefficients, K)
         return of_all
-    return _of_chosen(kernel, X, Y, coefficients)
+    return _of_chosen(kernel, X, Y, coefficients, K)
 
 
-def _of_chosen(kernel: Any, X: Any, Y: Any, coefficients: np.ndarray) -> np.ndarray:
+def _of_chosen(
+    kernel: Any, X: Any, Y: Any, coefficients: np.ndarray, K: np.ndarray | None
+) -> np.ndarray:
     """Return the slopes of a kernel of all columns of the tables."""
     if isinstance(kernel, Sum):
         left, right = kernel._parts()
@@ -74,7 +80,7 @@ def _of_chosen(kernel: Any, X: Any, Y: Any, coefficients: np.ndarray) -> np.ndar
     if isinstance(kernel, After):
         X, Y = _scaled(kernel.transformer_, X), _scaled(kernel.transformer_, Y)
         factors = column_factors(kernel.transformer_, X.shape[1])
-        return slopes(kernel.kernel_, X, Y, coefficients) * factors
+        return slopes(kernel.kernel_, X, Y, coefficients, K) * factors
     X, Y = (kernel._validated(table) for table in (X, Y))
     if isinstance(kernel, Linear):
         return _product(coefficients, Y)
@@ -93,9 +99,10 @@ def _of_chosen(kernel: Any, X: Any, Y: Any, coefficients: np.ndarray) -> np.ndar
         inner = factor * safe_sparse_dot(X, Y.T, dense_output=True) + kernel.coef0
         return _product(coefficients * factor * kernel.degree * inner ** (kernel.degree - 1), Y)
     assert isinstance(kernel, RBF)
-    values = SquaredDistances(X, Y).whole()
-    kernel._from_compared(values, values)
-    values *= coefficients
+    if K is None:
+        K = SquaredDistances(X, Y).whole()
+        kernel._from_compared(K, K)
+    values = K * coefficients
     values *= -2.0 * kernel._factor()
     # Both tables are shifted to the same origin, where differences lose fewer digits.
     if not sparse.issparse(X) and not sparse.issparse(Y):
