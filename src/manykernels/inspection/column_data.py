@@ -113,7 +113,12 @@ def columns_of(begun: Begun, columns: Any) -> list[ColumnsOfView]:
             f"columns has a view {unknown[0]!r} that X does not have; the views are "
             f"{', '.join(map(repr, X))}."
         )
-    X.refuse_lacking()
+    lacking = np.flatnonzero(~X.present.all(axis=1))
+    if len(lacking):
+        raise ValueError(
+            f"column_importance needs samples that have all views; {len(lacking)} of "
+            f"{len(X.present)} lack some, the first at row {lacking[0]}: leave these samples out."
+        )
     used = [used_views(kernel) for _, kernel in union.kernels_]
     return [
         ColumnsOfView.of(

@@ -21,7 +21,7 @@ from .column_data import Columns, ColumnsOfView, Measured, columns_of, method_fo
 from .effects import discoveries, slope_p_values, spectrum, variances
 from .importance import Begun, check_numbers_of, half_samples, shown_interval
 from .permutation import by_permutation
-from .study import DEFAULT_FOLDS, Splits, without_search
+from .study import DEFAULT_FOLDS, Splits, sensitive_scoring, without_search
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,14 +108,20 @@ class ColumnImportance:
         return rows
 
     def to_frame(self) -> Any:
-        """Return a pandas data frame with a row per column. Without pandas, use :meth:`rows`."""
+        """Return a pandas data frame with a row per column. Without pandas, use :meth:`rows`.
+
+        The index has names of views and columns, of a single table those of the columns.
+        """
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError(
                 "to_frame needs pandas; rows() returns the same values without it."
             ) from error
-        return pd.DataFrame(self.rows()).set_index(["view", "column"])
+        frame = pd.DataFrame(self.rows())
+        if any(self.views):
+            return frame.set_index(["view", "column"])
+        return frame.drop(columns="view").set_index("column")
 
     @property
     def labels(self) -> list[str]:
@@ -441,7 +447,9 @@ def column_importance(
         Labels of the groups of samples, such as the patients of several samples each, which are
         not independent.
     scoring : str or callable, optional
-        As for :func:`~manykernels.view_importance`; used by permutation only.
+        As for :func:`~manykernels.view_importance`; used by permutation only. For classes the
+        default is "neg_log_loss" if the estimator has probabilities, which is more sensitive than
+        accuracy.
     cv : int, splitter or iterable of splits, optional
         Folds that are held out, by default five; not used by the linear method.
     n_repeats : int, default=5
@@ -488,8 +496,7 @@ def column_importance(
     columns predict nearly the same value, so that a column is not important merely because it
     is correlated with another; categories, strings and groups of columns are exchanged between
     any samples. The interval, Student's with the variance of Nadeau and Bengio (2003), is for the
-    fall of the score at new samples; the p-value is that of no fall. Scores by probabilities,
-    such as "neg_log_loss", are more sensitive than accuracy.
+    fall of the score at new samples; the p-value is that of no fall.
 
     *Selection* is by the procedure of Benjamini and Hochberg (1995). A column is unimportant if y
     does not depend on it given all other columns; the tests assume that columns depend on each
@@ -547,6 +554,8 @@ def column_importance(
     source = getattr(vars(estimator).get("_predictor"), "source", None) if _is(estimator) else None
     if source is not None and not estimator._is_precomputed:
         source.read(estimator, X)  # a fitted estimator takes the columns of its fit
+    if scoring is None:
+        scoring = sensitive_scoring(estimator)
     begun = Begun.of(
         "column_importance", estimator, X, y, groups, scoring, sample_weight, random_state
     )

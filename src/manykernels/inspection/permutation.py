@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import sparse
 from sklearn.base import clone, is_classifier
 
 from ..kernels import KernelStack
@@ -181,11 +181,7 @@ def by_permutation(
             ],
             axis=0,
         )
-        mean = intervals.of_difference(after, before)
-        error = intervals._error(after - before)
-        degrees = intervals._judged(after - before)[2] - 1.0
-        p_value = float(stats.t.sf(mean.value / error, degrees)) if error > 0.0 else 1.0
-        falls.append((mean.value, *mean.interval, p_value))
+        falls.append(intervals.of_paired(after - before))
         note(f"column {len(falls)} of {len(items)}")
     values = np.array(falls)
     resampled = []

@@ -303,12 +303,21 @@ def without_search(learner: KernelEstimator, fitted: KernelEstimator) -> Any:
     return plain.set_params(**{name: params[name] for name in names if name in params}, **chosen)
 
 
+def _has_probabilities(kind: type) -> bool:
+    return issubclass(kind, KernelClassifier) and kind._probabilities == "scores"
+
+
+def sensitive_scoring(estimator: Any) -> str | None:
+    """Return "neg_log_loss" for classifiers with probabilities, else None, the default."""
+    if not isinstance(estimator, KernelClassifier):
+        return None
+    return "neg_log_loss" if _has_probabilities(_kind_without_search(estimator)) else None
+
+
 def refuse_without_probabilities(learner: KernelEstimator, scoring: Scoring) -> None:
     """Raise if the score needs probabilities that the estimator does not have."""
     kind = _kind_without_search(learner)
-    if scoring.needs_probabilities and not (
-        issubclass(kind, KernelClassifier) and kind._probabilities == "scores"
-    ):
+    if scoring.needs_probabilities and not _has_probabilities(kind):
         raise ValueError(
             f"scoring={scoring.name!r} needs probabilities, which {kind.__name__} does not have: "
             'use scoring="accuracy", or MKFDA.'

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from . import tables
@@ -16,6 +17,8 @@ from .composition import After, Constant, OfView, Sum
 from .standard import RBF, Cosine, Linear, Polynomial
 from .tables import SharedTable
 
+# Columns of a block, which stays in the cache of the processor.
+_COLUMNS = 1024
 # Transformers that multiply every column by a number and shift it.
 _SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler)
 
@@ -104,12 +107,15 @@ def _of_chosen(
         kernel._from_compared(K, K)
     values = K * coefficients
     values *= -2.0 * kernel._factor()
-    # Both tables are shifted to the same origin, where differences lose fewer digits.
-    if not sparse.issparse(X) and not sparse.issparse(Y):
-        origin = Y.mean(axis=0)
-        X, Y = X - origin, Y - origin
-    result = -_product(values, Y)
-    result += _dense(X) * values.sum(axis=1, keepdims=True)
+    sums = values.sum(axis=1, keepdims=True)
+    if sparse.issparse(X) or sparse.issparse(Y):
+        return _dense(X) * sums - _product(values, Y)
+    result = np.empty(X.shape)
+    for columns in gen_batches(X.shape[1], _COLUMNS):
+        # Shifted to the same origin, where differences lose fewer digits.
+        origin = Y[:, columns].mean(axis=0)
+        np.matmul(-values, Y[:, columns] - origin, out=result[:, columns])
+        result[:, columns] += (X[:, columns] - origin) * sums
     return result
 
 
