@@ -517,6 +517,17 @@ def test_other_estimators_and_targets():
         column_importance(MKRidge(Linear()), X, np.column_stack([Y, Y]))
 
 
+def test_tables_without_information():
+    with (
+        pytest.warns(UserWarning, match="Nothing can be learnt"),
+        pytest.raises(ValueError, match="All columns are constant"),
+    ):
+        column_importance(MKRidge([("a", Linear()), ("b", Linear())]), np.ones((N, 2)), Y)
+    for kernel in (Linear(), RBF()):
+        result = column_importance(MKRidge(kernel), X, np.ones(N), n_resamples=0)
+        assert not result.selected.any()
+
+
 def test_samples_that_lack_a_view():
     views = {"a": X[:, :3], "b": np.where(np.arange(N)[:, None] < 5, np.nan, X[:, 3:])}
     with pytest.raises(ValueError, match="5 of 120 lack some, the first at row 0"):

@@ -228,7 +228,7 @@ class ColumnImportanceDisplay(Display):
     >>> importance = column_importance(MKRidge(Linear()), X, y, n_resamples=4)
     >>> display = ColumnImportanceDisplay.from_importance(importance, n_columns=3)
     >>> display.names
-    ['bmi', 's5', 'bp']
+    ['bmi', 'bp', 's5']
     """
 
     names: list[str]

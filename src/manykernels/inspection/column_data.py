@@ -23,6 +23,7 @@ from ..kernels.tables import (
     naming,
 )
 from ..survival import cumulative_baseline_hazard
+from ..utils.numerics import ACCUMULATED, TINY
 from ..utils.sklearn import safe_indexing
 from .effects import Effects, linear_effects
 from .importance import Begun
@@ -212,7 +213,7 @@ class Columns:
         means = share @ table
         table = table - means
         deviations = np.sqrt(share @ table**2)
-        varying = deviations > 1e-12 * np.maximum(np.abs(means), np.finfo(float).tiny)
+        varying = deviations > np.maximum(ACCUMULATED * np.abs(means), TINY)
         self.deviations = deviations[: self.n_studied]
         self.place = np.where(varying, np.cumsum(varying) - 1, -1)[: self.n_studied]
         self.Z = table[:, varying] / deviations[varying]
@@ -261,6 +262,8 @@ class Columns:
 
     def effects(self, K: np.ndarray, shares: np.ndarray, target: int) -> Effects:
         """Return the linear effects of all columns of Z on a target."""
+        if not self.Z.shape[1]:
+            raise ValueError("All columns are constant: none of them can be important.")
         y = self.targets[:, target]
         return linear_effects(self.Z, y, K, shares, self.weights, self.groups)
 

@@ -290,7 +290,7 @@ def _by_slopes(table: Columns, splits: Splits) -> Measured:
     n_targets = table.targets.shape[1]
     # The test of a linear effect does not need the model, so that other columns have a linear
     # part, too.
-    n_all = table.Z.shape[1]
+    n_all = max(table.Z.shape[1], 1)
     K, shares = table.Z @ table.Z.T / n_all, np.full(n_all, 1.0 / n_all)
     p_values = []
     for q in range(n_targets):
@@ -536,9 +536,9 @@ def column_importance(
     >>> result = column_importance(MKRidge(Linear()), X, y)
     >>> for row in result.rows()[:3]:
     ...     print(f"{row['column']:2d} {row['importance']:+.2f} {row['selected']}")
-     0 +1.92 True
-     1 -1.07 True
-    12 +0.27 False
+     0 +2.02 True
+     1 -0.79 True
+    24 +0.22 False
     >>> column_importance(MKRidge(RBF()), X, y, n_resamples=0).names[:2]
     [0, 1]
 

@@ -181,7 +181,7 @@ def variances(values: np.ndarray, projected: np.ndarray) -> tuple[float, float]:
     largest = float(values.max(initial=0.0))
     constant = float(np.mean(projected**2))
     if largest <= 0.0 or constant <= 0.0:
-        return 0.0, max(constant, np.finfo(float).tiny)
+        return 0.0, constant or 1.0  # y is constant
     grid = -np.log(largest) + np.linspace(-8.0, 12.0, 41)
     best = int(np.argmin([objective(x) for x in grid]))
     if best == 0:
@@ -294,7 +294,8 @@ def _error_of_groups(
 
 
 def _two_sided(effect: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    p_value: np.ndarray = 2.0 * stats.t.sf(np.abs(effect) / error, degrees)
+    ratio = np.divide(np.abs(effect), error, np.zeros_like(effect), where=error > 0.0)
+    p_value: np.ndarray = 2.0 * stats.t.sf(ratio, degrees)
     return p_value
 
 
