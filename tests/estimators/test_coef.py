@@ -77,7 +77,8 @@ def test_is_that_of_ridge_regression():
 
 
 def test_with_sample_weights():
-    weights = RNG.integers(0, 3, 60)
+    rng = np.random.default_rng(0)
+    weights = rng.integers(0, 3, 60)
     fitted = MKRidge(Linear(), reg=2.0, normalize=None).fit(X, NUMBERS, weights)
     expected = Ridge(2.0).fit(X, NUMBERS, weights).coef_
     np.testing.assert_allclose(fitted.coef_, expected)
@@ -102,8 +103,9 @@ def test_of_views_whose_kernels_are_linear():
 
 
 def test_kernels_without_weight_do_not_matter():
+    rng = np.random.default_rng(0)
     kernels = [("linear", Linear().on([0])), ("noise", Laplacian().on([3]))]
-    y = X[:, 0] + 1e-3 * RNG.standard_normal(60)
+    y = X[:, 0] + 1e-3 * rng.standard_normal(60)
     fitted = MKRidge(kernels, p=1, reg=10.0).fit(X, y)
     assert fitted.weights_[1] == 0.0
     assert fitted.coef_[0] > 0.0

@@ -68,7 +68,8 @@ def test_effects_of_few_columns_are_those_of_least_squares(reg):
 
 
 def test_effects_with_sample_weights_are_those_of_weighted_least_squares():
-    weights = RNG.uniform(0.5, 2.0, N)
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 2.0, N)
     result = column_importance(MKRidge(Linear()), X, Y, n_resamples=0, sample_weight=weights)
     b, error, degrees = least_squares(X, Y, weights)
     half = stats.t.isf(0.025, degrees) * error
@@ -343,7 +344,8 @@ def test_regressors(model):
 
 
 def test_counts():
-    y = RNG.poisson(np.exp(0.5 * (X[:, 0] - 3.0)))
+    rng = np.random.default_rng(0)
+    y = rng.poisson(np.exp(0.5 * (X[:, 0] - 3.0)))
     result = column_importance(MKGLM(Linear()), X, y, n_resamples=2)
     assert result.names[0] == 0
     assert result.selected[0]
@@ -351,8 +353,9 @@ def test_counts():
 
 @pytest.mark.parametrize("kernel", [Linear(), RBF()], ids=str)
 def test_survival_times(kernel):
-    time = RNG.exponential(np.exp(-1.5 * (X[:, 0] - 3.0)))
-    y = pd.DataFrame({"event": RNG.random(N) < 0.8, "time": time})
+    rng = np.random.default_rng(0)
+    time = rng.exponential(np.exp(-1.5 * (X[:, 0] - 3.0)))
+    y = pd.DataFrame({"event": rng.random(N) < 0.8, "time": time})
     kernel = kernel.after(StandardScaler())
     result = column_importance(MKCox(kernel), X, y, n_resamples=2)
     assert result.names[0] == 0

@@ -41,8 +41,9 @@ def by_differences(kernel, coefficients, step=1e-5):
 
 @pytest.mark.parametrize("kernel", [*SMOOTH, *LINEAR], ids=str)
 def test_slopes_are_limits_of_differences(kernel):
+    rng = np.random.default_rng(0)
     kernel = kernel.fit(X)
-    coefficients = RNG.standard_normal((len(NEW), len(X)))
+    coefficients = rng.standard_normal((len(NEW), len(X)))
     expected = by_differences(kernel, coefficients)
     actual = slopes(kernel, NEW, X, coefficients)
     np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
@@ -50,17 +51,19 @@ def test_slopes_are_limits_of_differences(kernel):
 
 @pytest.mark.parametrize("kernel", SMOOTH[:5], ids=str)
 def test_slopes_of_sparse_tables_are_those_of_dense_ones(kernel):
+    rng = np.random.default_rng(0)
     kernel = kernel.fit(X)
-    coefficients = RNG.standard_normal((len(NEW), len(X)))
+    coefficients = rng.standard_normal((len(NEW), len(X)))
     new, table = sparse.csr_array(NEW), sparse.csr_array(X)
     expected = slopes(kernel, NEW, X, coefficients)
     np.testing.assert_allclose(slopes(kernel, new, table, coefficients), expected, rtol=1e-9)
 
 
 def test_slopes_by_names_of_columns():
+    rng = np.random.default_rng(0)
     frame = pd.DataFrame(X, columns=list("abcd"))
     kernel = RBF(0.3).on(["d", "a"]).fit(frame)
-    coefficients = RNG.standard_normal((len(X), len(X)))
+    coefficients = rng.standard_normal((len(X), len(X)))
     expected = slopes(RBF(0.3).on([3, 0]).fit(X), X, X, coefficients)
     np.testing.assert_allclose(slopes(kernel, frame, frame, coefficients), expected)
     assert not expected[:, [1, 2]].any()

@@ -496,7 +496,7 @@ def column_importance(
     columns predict nearly the same value, so that a column is not important merely because it
     is correlated with another; categories, strings and groups of columns are exchanged between
     any samples. The interval, Student's with the variance of Nadeau and Bengio (2003), is for the
-    fall of the score at new samples; the p-value is that of no fall.
+    fall of the score at new samples, of the models of the folds; the p-value is that of no fall.
 
     *Selection* is by the procedure of Benjamini and Hochberg (1995). A column is unimportant if y
     does not depend on it given all other columns; the tests assume that columns depend on each
