@@ -188,18 +188,16 @@ class ColumnImportance:
 
 def _slopes_of(
     fitted: Any, begun: Begun, columns: list[ColumnsOfView], rows: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield slopes of outputs at blocks of rows, (n_outputs, n_block, n_columns), and the rows."""
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield the number of an output, rows, and slopes of the output there, by blocks of rows."""
     predictor = fitted._predictor
     expansion, used = predictor.expansion(), predictor.source.columns
     training = np.arange(len(begun.kept)) if used is None else used
     for block in gen_batches(len(rows), _height(columns)):
         chosen, positions = rows[block], predictor.inputs
-        values = [
-            _of_kernels(begun, positions, coefficients, chosen, training, columns)
-            for coefficients in np.moveaxis(expansion, 2, 0)
-        ]
-        yield np.array(values), chosen
+        for k, coefficients in enumerate(np.moveaxis(expansion, 2, 0)):
+            values = _of_kernels(begun, positions, coefficients, chosen, training, columns)
+            yield k, chosen, values
 
 
 def _height(columns: list[ColumnsOfView]) -> int:
@@ -231,7 +229,7 @@ def _of_kernels(
                 K = stack.kernel(j)[np.ix_(rows, training)]
                 total = total + slopes(kernels[j][1], new, old, spread, K)
         of_views.append(np.broadcast_to(total, (len(rows), view.table.shape[1])))
-    return np.hstack(of_views)
+    return of_views[0] if len(of_views) == 1 else np.hstack(of_views)
 
 
 def _mean_squares(
@@ -242,9 +240,9 @@ def _mean_squares(
     if all(form_of(kernels[j][1]) == "linear" for view in columns for j in view.kernels):
         rows = rows[:1]  # slopes are the same at all rows
     total: Any = 0.0
-    for values, block in _slopes_of(fitted, begun, columns, rows):
-        total = total + np.einsum("okc,k->c", values**2, weights[block]) / len(values)
-    return np.asarray(total / weights[rows].sum())
+    for _, block, values in _slopes_of(fitted, begun, columns, rows):
+        total = total + np.einsum("kc,kc,k->c", values, values, weights[block])
+    return np.asarray(total / weights[rows].sum() / fitted._predictor.n_outputs)
 
 
 def _of_members(squares: np.ndarray, chosen: list[np.ndarray]) -> np.ndarray:
@@ -278,8 +276,8 @@ def _by_effects(table: Columns, confidence: float) -> Measured:
 def _coefficients(table: Columns) -> np.ndarray:
     """Return the coefficients of the fitted model, (n_outputs, n_columns of the tables)."""
     first = np.array([0])
-    ((values, _),) = _slopes_of(table.begun.fitted, table.begun, table.columns, first)
-    return values[:, 0]
+    found = _slopes_of(table.begun.fitted, table.begun, table.columns, first)
+    return np.array([values[0] for _, _, values in found])
 
 
 def _by_slopes(table: Columns, splits: Splits) -> Measured:
