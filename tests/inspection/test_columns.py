@@ -520,6 +520,11 @@ def test_other_estimators_and_targets():
         column_importance(MKRidge(Linear()), X, np.column_stack([Y, Y]))
 
 
+def test_groups_are_those_of_samples():
+    with pytest.raises(TypeError, match=r"pass groups of columns as columns="):
+        column_importance(MKRidge(Linear()), X, Y, groups={"pair": [0, 1]})
+
+
 def test_tables_without_information():
     with (
         pytest.warns(UserWarning, match="Nothing can be learnt"),

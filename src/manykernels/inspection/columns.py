@@ -552,6 +552,8 @@ def column_importance(
     source = getattr(vars(estimator).get("_predictor"), "source", None) if _is(estimator) else None
     if source is not None and not estimator._is_precomputed:
         source.read(estimator, X)  # a fitted estimator takes the columns of its fit
+    if isinstance(groups, Mapping):
+        raise TypeError("groups are labels of the samples; pass groups of columns as columns=...")
     if scoring is None:
         scoring = sensitive_scoring(estimator)
     begun = Begun.of(
