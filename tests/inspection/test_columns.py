@@ -200,6 +200,50 @@ def test_samples_of_one_group_count_once():
     assert np.all(np.ptp(in_order(grouped, grouped.interval), axis=1) > 0.75 * width)
 
 
+def correlated(rng, n_rows, n_columns, rho=0.7):
+    """Columns with correlations ρ^distance."""
+    table = rng.standard_normal((n_rows, n_columns))
+    for j in range(1, n_columns):
+        table[:, j] = rho * table[:, j - 1] + np.sqrt(1.0 - rho**2) * table[:, j]
+    return table
+
+
+@pytest.mark.parametrize("n_columns", [20, 60, 200])
+def test_known_columns_are_found_and_intervals_cover_their_effects(n_columns):
+    coefficients = np.zeros(n_columns)
+    coefficients[[2, 9, 15]] = [1.0, -1.0, 1.0]
+    false, power, covered = [], [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        table = correlated(rng, 100, n_columns)
+        y = table @ coefficients + rng.standard_normal(100)
+        result = column_importance(MKRidge(Linear()), table, y, n_resamples=0)
+        selected = in_order(result, result.selected)
+        false.append((selected & (coefficients == 0)).sum() / max(selected.sum(), 1))
+        power.append(selected[coefficients != 0].mean())
+        low, high = in_order(result, result.interval).T
+        truth = coefficients * table.std(axis=0)
+        covered.append((low <= truth) & (truth <= high))
+    assert np.mean(false) <= 0.1
+    assert np.mean(power) > 0.8
+    assert 0.92 < np.mean(covered) < 0.98
+    assert 0.88 < np.mean(covered, axis=0)[coefficients != 0].mean() <= 1.0
+
+
+def test_curved_effects_of_correlated_columns():
+    false, power = [], []
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        table = correlated(rng, 200, 15)
+        y = table[:, 3] ** 2 + 2.0 * np.abs(table[:, 9]) + 0.5 * rng.standard_normal(200)
+        result = column_importance(MKRidge(RBF("median"), reg=0.1), table, y, n_resamples=0)
+        selected = in_order(result, result.selected)
+        power.append(selected[[3, 9]].mean())
+        false.append((selected.sum() - selected[[3, 9]].sum()) / max(selected.sum(), 1))
+    assert np.mean(false) <= 0.1
+    assert np.mean(power) > 0.8
+
+
 # -- slopes ---------------------------------------------------------------------------------------
 
 
