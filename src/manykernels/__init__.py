@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         MKRidge,
         MKRidgeCV,
     )
-    from .inspection import ViewImportance, view_importance
+    from .inspection import ColumnImportance, ViewImportance, column_importance, view_importance
     from .persistence import ModelFileError, load, save
     from .scale import ExactFeatures, Nystrom, RandomFeatures
 
@@ -71,6 +71,7 @@ __all__ = [
     "MKSVR",
     "MKSVRCV",
     "Bands",
+    "ColumnImportance",
     "Comparison",
     "ConvexLocalizedFDA",
     "ConvexLocalizedSVC",
@@ -101,6 +102,7 @@ __all__ = [
     "Views",
     "__version__",
     "auto_kernels",
+    "column_importance",
     "compare",
     "kernels_for",
     "kernels_of_sets",

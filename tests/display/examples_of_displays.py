@@ -4,6 +4,7 @@ import numpy as np
 
 from manykernels.display import (
     AlignmentDisplay,
+    ColumnImportanceDisplay,
     ConvergenceDisplay,
     GateDisplay,
     ImportanceDisplay,
@@ -37,6 +38,9 @@ KINDS = {
     "importance": lambda: ImportanceDisplay(
         *(NAMES, SHARES[0], PAIRS, SHARES[1], PAIRS, SHARES[2], SHARES, SHARES[3]),
         *(0.9, np.array([0.8, 0.95]), 0.01, np.array([-0.1, 0.2]), "accuracy"),
+    ),
+    "columns": lambda: ColumnImportanceDisplay(
+        *(NAMES, SHARES[0], PAIRS, SHARES[0] > 0.2, SHARES[1], "Effect", "$ of 4"),
     ),
     "alignment": lambda: AlignmentDisplay(SHARES[:4] @ SHARES[:4].T, NAMES, SHARES[0]),
     "gate, strips": lambda: GateDisplay(SHARES, NAMES),

@@ -198,3 +198,14 @@ def test_nineteen_of_twenty_intervals_cover_the_truth(hit_or_miss):
         covered += [mean.low <= at <= mean.high for mean, at in zip(means, truth, strict=True)]
     assert (covered >= 935).all()
     assert (covered <= 985).all()
+
+
+def test_paired_differences_have_students_interval_and_a_one_sided_p_value():
+    values = np.random.default_rng(0).standard_normal(50) + 0.3
+    found = Intervals(np.ones(50), 0.9, train_share=0.8).of_paired(values)
+    mean, error = values.mean(), values.std(ddof=1) * np.sqrt(1 / 50 + 1 / 40)
+    half = stats.t.isf(0.05, 49) * error
+    np.testing.assert_allclose(
+        found, [mean, mean - half, mean + half, stats.t.sf(mean / error, 49)]
+    )
+    assert Intervals(np.ones(50), 0.9).of_paired(np.zeros(50)) == (0.0, 0.0, 0.0, 1.0)

@@ -23,7 +23,7 @@ from ..datasets import load_digit_views
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
 from ..estimators.inputs import MatrixSource, TableSource
-from ..inspection import view_importance
+from ..inspection import column_importance, view_importance
 from ..inspection.study import left_out_answers
 from ..kernels import KernelStack, Views, kernels_for
 from ..persistence import load, save
@@ -636,18 +636,21 @@ def _shown(value: object) -> str:
 METHODS = ("fisher", "svm", "logistic", "poisson", "cox", "sum", "single")
 
 
-def importance(request: Request, *, resamples: int, output: Path | None, force: bool) -> None:
-    """Print the importance of each view."""
+def importance(
+    request: Request, *, columns: bool, resamples: int, output: Path | None, force: bool
+) -> None:
+    """Print the importance of each view, or of each column."""
     outputs = Outputs(request.files, force=force)
     outputs.claim(output, "--output", TABLES)
     samples = training_samples(request)
     say_samples(request, samples)
     options: dict[str, Any] = {"groups": samples.groups, "n_resamples": resamples}
     estimator = estimator_for(request, samples)
-    if request.sets_file is not None:
+    if request.sets_file is not None and not columns:
         union = kernels_for(samples.X, estimator.kernels)
         options["views"] = {name: [name] for name in dict(union.kernels)}
-    result = view_importance(estimator, samples.X, samples.y, **options)
+    measure = column_importance if columns else view_importance
+    result = measure(estimator, samples.X, samples.y, **options)
     outputs.add("table", output, lambda path: save_table(result.to_frame(), path))
     outputs.write()
     say(f"\n{result}")

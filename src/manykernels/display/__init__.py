@@ -8,6 +8,7 @@ and draw them. Drawing needs matplotlib, ``pip install "manykernels[report]"``.
 :class:`WeightsDisplay`              kernel weights, also by class, region or target
 :class:`PathDisplay`                 kernel weights along the norm p or λ
 :class:`ImportanceDisplay`           importance of the views, with intervals
+:class:`ColumnImportanceDisplay`     importance of columns, with intervals
 :class:`AlignmentDisplay`            alignment of kernels
 :class:`GateDisplay`                 values of a gate, or shares in regions
 :class:`ValidationDisplay`           validation scores over a grid of parameters
@@ -19,7 +20,7 @@ and draw them. Drawing needs matplotlib, ``pip install "manykernels[report]"``.
 """
 
 from .gate import GateDisplay
-from .importance import ImportanceDisplay
+from .importance import ColumnImportanceDisplay, ImportanceDisplay
 from .kernels import AlignmentDisplay, MissingViewsDisplay
 from .survival import SurvivalCalibrationDisplay, SurvivalDisplay
 from .validation import ConvergenceDisplay, ValidationDisplay
@@ -27,6 +28,7 @@ from .weights import PathDisplay, WeightsDisplay
 
 __all__ = [
     "AlignmentDisplay",
+    "ColumnImportanceDisplay",
     "ConvergenceDisplay",
     "GateDisplay",
     "ImportanceDisplay",

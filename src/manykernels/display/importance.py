@@ -192,3 +192,111 @@ def _draw_intervals(
     if intervals is not None:
         ax.hlines(lines, intervals[:, 0], intervals[:, 1], color=points["color"], linewidth=2)
     ax.plot(values, lines, **{"marker": "o", "linestyle": "none", **points})
+
+
+@dataclass(eq=False)
+class ColumnImportanceDisplay(Display):
+    """Importance of columns with intervals, those selected in colour.
+
+    Numbers at the right are the stability: how often the column is among the most important ones
+    in half-samples.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the columns.
+    importance : ndarray of shape (n_columns,)
+    interval : ndarray of shape (n_columns, 2)
+        NaN where there is none.
+    selected : ndarray of bool, (n_columns,)
+    stability : ndarray of shape (n_columns,)
+        NaN where there is none.
+    title : str, default="Importance"
+    caption : str, default=""
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from manykernels import MKRidge, column_importance
+    >>> from manykernels.display import ColumnImportanceDisplay
+    >>> from manykernels.kernels import Linear
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> importance = column_importance(MKRidge(Linear()), X, y, n_resamples=4)
+    >>> display = ColumnImportanceDisplay.from_importance(importance, n_columns=3)
+    >>> display.names
+    ['bmi', 'bp', 's5']
+    """
+
+    names: list[str]
+    importance: np.ndarray
+    interval: np.ndarray
+    selected: np.ndarray
+    stability: np.ndarray
+    title: str = "Importance"
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        number = len(self.names)
+        for name in ("importance", "stability", "selected"):
+            values = getattr(self, name)
+            setattr(self, name, shaped(name, values, number, of=f"a number for {number} columns"))
+        pairs = f"{number} pairs (low, high)"
+        self.interval = shaped("interval", self.interval, number, 2, of=pairs)
+
+    @classmethod
+    def from_importance(cls, importance: Any, *, ax: Any = None, n_columns: int = 20) -> Self:
+        """Draw the first columns of the result of :func:`~manykernels.column_importance`.
+
+        Parameters
+        ----------
+        importance : ColumnImportance
+        ax : matplotlib axes, optional
+        n_columns : int, default=20
+            Number of columns that are drawn.
+        """
+        first = slice(n_columns)
+        names = ("importance", "interval", "selected", "stability")
+        return cls(
+            importance.labels[first],
+            **{name: getattr(importance, name)[first] for name in names},
+            title=importance.title,
+            caption=importance.caption,
+        ).plot(ax)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw on axes, or in a new figure.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        **kwargs
+            Passed to ``ax.plot`` for the points.
+        """
+        n_columns = len(self.names)
+        axes = self._begin(ax, (7.0, 1.4 + 0.28 * n_columns))
+        lines, selected = np.arange(n_columns), np.asarray(self.selected, bool)
+        for chosen, color in ((selected, BLUE), (~selected, GREY)):
+            points = {"color": color, "markersize": 5, "marker": "o", "linestyle": "none"}
+            axes.hlines(lines[chosen], *self.interval[chosen].T, color=color, linewidth=2)
+            axes.plot(self.importance[chosen], lines[chosen], **{**points, **kwargs})
+        for line, often in zip(lines, self.stability, strict=True):
+            if not np.isnan(often):
+                axes.annotate(
+                    f"{often:.0%}",
+                    (1.02, line),
+                    xycoords=("axes fraction", "data"),
+                    va="center",
+                    fontsize="small",
+                    annotation_clip=False,
+                )
+        axes.axvline(0.0, color=ink(axes), linewidth=1, zorder=0)
+        axes.set_ylim(n_columns - 0.5, -0.5)
+        axes.grid(axis="y", **GUIDE)
+        bare(axes, "bottom")
+        named_ticks(axes, "y", range(n_columns), self.names)
+        titled(axes, self.title, self.caption)
+        return self

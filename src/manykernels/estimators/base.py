@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -360,6 +360,11 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         Columns of X, or the number of views.
     feature_names_in_ : ndarray of str
         Their names, if X was a dataframe, or the names of the views.
+    coef_ : ndarray of shape (n_columns,) or (n_outputs, n_columns), or dict of these by view
+        Coefficients of the columns in their own units, only if all kernels with a weight are
+        linear in the columns: outputs are ``X @ coef_.T`` and a constant. Of several views, those
+        whose kernels are all linear. Classifiers have two dimensions, as in scikit-learn, and so
+        has the regression of several targets.
     groups_ : ndarray of int, (n_samples,)
         Numbers of the groups of the rows, if `groups` were passed to ``fit``. Like `dual_coef_` it
         has no entries for rows of weight zero; with an approximation, those of `left_out_rows_`.
@@ -415,6 +420,23 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         outputs: np.ndarray = self._predictor.outputs(self, X, coefficients)
         return outputs
+
+    @property
+    def coef_(self) -> Any:
+        check_is_fitted(self)
+        if "coef_" in vars(self):
+            return vars(self)["coef_"]  # of explicit features
+        name = type(self).__name__
+        if not hasattr(self._predictor, "column_coefficients"):
+            raise AttributeError(f"{name} has no coef_: it is not linear in the columns.")
+        try:
+            by_view = self._predictor.column_coefficients()
+        except AttributeError as error:
+            raise AttributeError(f"This {name} has no coef_: {error}") from None
+        of_columns = hasattr(self, "multi_target") and np.ndim(self.dual_coef_) == 2
+        if self._predictor.n_outputs == 1 and not is_classifier(self) and not of_columns:
+            by_view = {view: values[0] for view, values in by_view.items()}
+        return by_view.get("", by_view)
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram, and below it what was learnt."""

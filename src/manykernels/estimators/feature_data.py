@@ -566,9 +566,12 @@ class ApproximationParameters:
         that are no landmarks, after centring, in the Frobenius norm.
     landmarks_ : table
         With :class:`~manykernels.Nystrom`: the rows that others are compared with.
-    coef_ : ndarray of shape (n_features, n_outputs)
+    coef_ : ndarray of shape (n_features, n_outputs), (n_columns,) or (n_outputs, n_columns)
         With an approximation, in the place of `dual_coef_`: coefficients of the features of all
-        kernels, one kernel after the other, centred and normalised.
+        kernels, one kernel after the other, centred and normalised. Without one, only if all
+        kernels with a weight are linear in the columns: coefficients of the columns in their own
+        units, as those of scikit-learn's linear models; of several views a dict by view, of
+        those whose kernels are all linear. Outputs are ``X @ coef_.T`` and a constant.
     """
 
     approximation: Any = None

@@ -14,9 +14,11 @@ from sklearn.utils import gen_batches
 
 from ..discriminant import Samples, fisher_targets
 from ..domains import Domain, Simplex, lp_domain, product_domain
-from ..kernels import KernelStack
+from ..kernels import KernelStack, Views
 from ..kernels.completion import preparation_with
+from ..kernels.composition import views_of
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
+from ..kernels.slopes import form_of, slopes
 from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain
 from ..losses.base import Certificate, Indices, Loss, ProblemSpec
@@ -38,10 +40,10 @@ from ..solvers.base import (
 from ..solvers.evidence import Evidence
 from ..utils.files import GIB
 from ..utils.numerics import ACCUMULATED, EPS, ROUNDING, TINY, available_memory
-from ..utils.sklearn import Interval, StrOptions, num_samples, warn_caller
+from ..utils.sklearn import Interval, StrOptions, num_samples, safe_indexing, warn_caller
 from ..utils.storable import storable
 from .base import FitTask, KernelEstimator, estimator
-from .inputs import Source, TrainingTable
+from .inputs import Source, TableSource, TrainingTable
 from .training_rows import TrainingRows
 
 # -- Kernels of the training rows, and sums of kernels between new rows and these -----------------
@@ -209,6 +211,63 @@ class KernelPredictor:
                 products = block.apply(coefficients)
                 outputs[rows] = np.einsum("kj,jrk->rk", self.weights, products)
         return outputs
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return int(self.coefficients.shape[-1])
+
+    def kernel_factors(self) -> np.ndarray:
+        """Return factors of the kernels `inputs` in the combined kernel, (n_outputs, n_inputs).
+
+        The kernels are those before centring and normalisation.
+        """
+        factors = np.broadcast_to(self.weights, (self.n_outputs, len(self.inputs))).copy()
+        for step in self.transform.steps:
+            factors *= getattr(step, "scale_", 1.0)
+        return factors
+
+    def expansion(self) -> np.ndarray:
+        """Return coefficients of the kernels `inputs` before centring and normalisation.
+
+        Outputs are ``Σ_j K_j(x, ·) @ expansion[j]`` and a constant; the array has the shape
+        (n_inputs, n_samples, n_outputs). Raises an AttributeError if kernels are transformed in
+        another way, such as by spherical normalisation.
+        """
+        weights = np.broadcast_to(self.weights, (self.n_outputs, len(self.inputs)))
+        return self.transform.pulled_back(weights.T[:, None] * self.coefficients)
+
+    def column_coefficients(self) -> dict[str, np.ndarray]:
+        """Return the coefficients of the columns of linear views, (n_outputs, n_columns) each.
+
+        The key of a single table is "". Views with another kernel are left out.
+        """
+        if not isinstance(self.source, TableSource):
+            raise AttributeError("it was fitted to kernel matrices, which have no columns.")
+        table, kernels = self.source.table, self.source.union.kernels_
+        several = isinstance(table, Views)
+        names = table.names if several else [""]
+        coefficients = {
+            name: np.zeros((self.n_outputs, (table[name] if several else table).shape[1]))
+            for name in names
+            if len((table[name] if several else table).shape) == 2
+        }
+        first = safe_indexing(table, [0])
+        for j, expansion in zip(self.inputs, self.expansion(), strict=True):
+            name, kernel = kernels[j]
+            used = (views_of(kernel) if several else set()) or {""}
+            if form_of(kernel) != "linear" or len(used) > 1:
+                for view in used:
+                    coefficients.pop(view, None)
+                reason = f"kernel {name!r} is not linear in the columns"
+                continue
+            (view,) = used
+            if view in coefficients:
+                for k, column in enumerate(expansion.T):
+                    coefficients[view][k] += slopes(kernel, first, table, column[None])[0]
+        if not coefficients:
+            raise AttributeError(f"{reason}: column_importance measures its columns.")
+        return coefficients
 
     def blocks(self, data: Any) -> Iterator[tuple[slice, Any]]:
         """Kernels between rows that the source has read and its samples, in blocks of rows."""

@@ -182,6 +182,10 @@ class _SubtractRowMean(StackTransform):
         means = stack.apply(np.full((n_columns, 1), 1.0 / n_columns))[:, :, 0]
         return stack.shifted(means, np.zeros((stack.n_kernels, n_columns)))
 
+    def pulled_back(self, coefficients: np.ndarray) -> np.ndarray:
+        centred: np.ndarray = coefficients - coefficients.mean(axis=1, keepdims=True)
+        return centred
+
 
 @storable
 @dataclass(frozen=True)

@@ -1,12 +1,17 @@
-"""Importance of views, with confidence intervals.
+"""Importance of views and of their columns, with confidence intervals.
 
-============  ==============================================================================
-`importance`  :func:`view_importance` and its result, :class:`ViewImportance`
-`study`       held-out losses of models with any subset of the kernels
-`intervals`   confidence intervals of mean losses and of paired differences
-============  ==============================================================================
+=============  =============================================================================
+`importance`   :func:`view_importance` and its result, :class:`ViewImportance`
+`columns`      :func:`column_importance` and its result, :class:`ColumnImportance`
+`column_data`  columns of tables as they are studied
+`effects`      effects of single columns among many, and their tests
+`permutation`  fall of held-out scores if values of columns are exchanged
+`study`        held-out losses of models with any subset of the kernels
+`intervals`    confidence intervals of mean losses and of paired differences
+=============  =============================================================================
 """
 
+from .columns import ColumnImportance, column_importance
 from .importance import ViewImportance, view_importance
 
-__all__ = ["ViewImportance", "view_importance"]
+__all__ = ["ColumnImportance", "ViewImportance", "column_importance", "view_importance"]

@@ -33,6 +33,7 @@ from ..utils.versions import aligned
 from .intervals import UNKNOWN, Intervals, Mean
 from .study import (
     Judged,
+    Splits,
     Study,
     ViewKernels,
     at_chosen_norm,
@@ -239,11 +240,11 @@ class ViewImportance:
             [
                 name,
                 _number(self.fall[j], sign=True),
-                _interval(self.fall_interval[j], sign=True),
+                shown_interval(self.fall_interval[j], sign=True),
                 _number(self.alone[j]),
-                _interval(self.alone_interval[j]),
+                shown_interval(self.alone_interval[j]),
                 _number(self.weight[j]),
-                _interval(self.weight_interval[j]),
+                shown_interval(self.weight_interval[j]),
                 "–" if np.isnan(self.chosen[j]) else f"{self.chosen[j]:.0%}",
             ]
             for j, name in enumerate(self.names)
@@ -251,13 +252,13 @@ class ViewImportance:
         return "\n".join(
             [
                 f"{self.scoring}, {self.method}; intervals at {self.confidence:.0%}",
-                f"all views {_number(self.score)} {_interval(self.score_interval)}",
+                f"all views {_number(self.score)} {shown_interval(self.score_interval)}",
                 "",
                 aligned([header, *cells]),
                 "",
-                f"plain sum {_number(self.plain_sum)} {_interval(self.plain_sum_interval)}, "
+                f"plain sum {_number(self.plain_sum)} {shown_interval(self.plain_sum_interval)}, "
                 f"gain of learnt weights {_number(self.gain, sign=True)} "
-                f"{_interval(self.gain_interval, sign=True)}",
+                f"{shown_interval(self.gain_interval, sign=True)}",
             ]
         )
 
@@ -280,7 +281,7 @@ def _number(value: float, *, sign: bool = False) -> str:
     return "–" if np.isnan(value) else f"{value:+.3f}" if sign else f"{value:.3f}"
 
 
-def _interval(bounds: np.ndarray, *, sign: bool = False) -> str:
+def shown_interval(bounds: np.ndarray, *, sign: bool = False) -> str:
     if np.isnan(bounds).any():
         return ""
     return f"[{', '.join(_number(bound, sign=sign) for bound in bounds)}]"
@@ -397,6 +398,89 @@ def _described(study: Study) -> str:
     how = f"{n_folds} folds held out" if n_folds > 1 else "samples left out in closed form"
     kept = about_groups(study.groups, given=study.given is not None)
     return f"{how}; {kept}" if kept else how
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Samples, kernels and a fitted model, as read from the arguments.
+
+    Attributes
+    ----------
+    data : Table or Matrices
+        Rows of X that count.
+    source : TableSource or MatrixSource
+        Fitted kernels, if they are not precomputed.
+    study : Study
+        Kernels and targets of these rows.
+    learner, fitted : KernelEstimator
+        The estimator for precomputed kernels, before and after the fit to all rows.
+    y, given : ndarray
+        Targets, and the labels of groups or None, of all rows of X.
+    kept, numbers : ndarray of int
+        Rows that count, and the groups of these that are left out together.
+    rng : RandomState
+    seed : int
+        Seed of the folds.
+    """
+
+    data: Any
+    source: Any
+    study: Study
+    learner: Any
+    fitted: Any
+    y: np.ndarray
+    given: np.ndarray | None
+    kept: np.ndarray
+    numbers: np.ndarray
+    rng: np.random.RandomState
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        groups: Any,
+        scoring: Any,
+        sample_weight: Any,
+        random_state: Any,
+    ) -> Begun:
+        """Read the arguments of the function `name`, compute the kernels and fit the model."""
+        learner = checked_learner(estimator, name)
+        score = checked_scoring(scoring, learner)
+        refuse_without_probabilities(learner, score)
+        y = None if y is None else estimator._as_targets(y)
+        X, y, sample_weight, groups = matched_by_label(estimator, X, y, sample_weight, groups)
+        data = read_training(estimator, X)
+        y = _checked_targets(estimator, data.X, y, name)
+        kept, counts = _counted_rows(estimator, data.X, sample_weight)
+        given = None if groups is None else checked_groups(groups, len(y))
+        if len(kept) < len(y):
+            data = data.keep(kept)
+        stack, source = data.compute(counts, True, None)
+        rng = check_random_state(random_state)
+        seed = rng.randint(np.iinfo(np.int32).max)
+        if given is None:
+            numbers, labels = data.groups, None
+        else:
+            labels = given[kept]
+            numbers = group_numbers(labels)
+            refuse_useless_groups(labels, *_coded(y[kept]) if is_classifier(estimator) else ())
+        study = Study(stack._changed(groups=numbers), y[kept], counts, score, None, given=labels)
+        fitted = study.fit(learner, slice(None))
+        return cls(data, source, study, learner, fitted, y, given, kept, numbers, rng, seed)
+
+    def splits(self, cv: Any) -> Splits | None:
+        """Return folds of the rows that count, as :func:`splits_of`."""
+        return splits_of(cv, self.fitted, self.y, self.kept, self.numbers, self.seed, self.given)
+
+    @property
+    def strata(self) -> np.ndarray:
+        """What half-samples are stratified by, (n_rows,)."""
+        strata = strata_of(self.fitted, self.study.y)
+        return np.zeros(len(self.kept), int) if strata is None else strata
 
 
 def view_importance(
@@ -553,41 +637,20 @@ def view_importance(
     <BLANKLINE>
     plain sum 0.983 [0.911, 0.997], gain of learnt weights -0.008 [-0.047, +0.031]
     """
-    _check_numbers(n_resamples, confidence)
-    learner = checked_learner(estimator)
-    score = checked_scoring(scoring, learner)
-    refuse_without_probabilities(learner, score)
+    check_numbers_of(n_resamples, confidence)
     if isinstance(groups, Mapping):
         raise TypeError("groups are labels of the samples; pass the kernels of views as views=...")
-    y = None if y is None else estimator._as_targets(y)
-    X, y, sample_weight, groups = matched_by_label(estimator, X, y, sample_weight, groups)
-    data = read_training(estimator, X)
-    y = _checked_targets(estimator, data.X, y)
-    kept, counts = _counted_rows(estimator, data.X, sample_weight)
-    given = None if groups is None else checked_groups(groups, len(y))
-    if len(kept) < len(y):
-        data = data.keep(kept)
-    stack, source = data.compute(counts, True, None)
-    of_views = views_of(stack, getattr(source, "union", None), data.X, views)
-    rng = check_random_state(random_state)
-    seed = rng.randint(np.iinfo(np.int32).max)
-
-    if given is None:
-        numbers, labels = data.groups, None
-    else:
-        labels = given[kept]
-        numbers = group_numbers(labels)
-        refuse_useless_groups(labels, *_coded(y[kept]) if is_classifier(estimator) else ())
-    study = Study(stack._changed(groups=numbers), y[kept], counts, score, None, given=labels)
-    fitted = study.fit(learner, slice(None))
-    splits = splits_of(cv, fitted, y, kept, numbers, seed, given)
+    begun = Begun.of(
+        "view_importance", estimator, X, y, groups, scoring, sample_weight, random_state
+    )
+    study, learner, fitted, rng = begun.study, begun.learner, begun.fitted, begun.rng
+    of_views = views_of(study.stack, getattr(begun.source, "union", None), begun.data.X, views)
+    splits = begun.splits(cv)
     n_folds = int(fitted.n_splits_) if splits is None and searches(learner) else 1
     study = replace(study, splits=splits, n_folds=n_folds)
     models = Models(study, learner, fitted, of_views, verbose)
-    strata = strata_of(estimator, study.y)
-    strata = np.zeros(len(kept), int) if strata is None else strata
     try:
-        models.learn(half_samples(strata, numbers, n_resamples, rng))
+        models.learn(half_samples(begun.strata, begun.numbers, n_resamples, rng))
     except KeyboardInterrupt:
         warn_caller(
             f"view_importance was interrupted after {models.done} models; the values of the other "
@@ -600,17 +663,17 @@ def view_importance(
 # -- validation of parameters ----------------------------------------------------------------
 
 
-def _check_numbers(n_resamples: object, confidence: object) -> None:
+def check_numbers_of(n_resamples: object, confidence: object) -> None:
     if not isinstance(n_resamples, Integral) or isinstance(n_resamples, bool) or n_resamples < 0:
         raise ValueError(f"n_resamples must be an integer, 0 or more; got {n_resamples!r}.")
     if not isinstance(confidence, Real) or not 0.0 < float(confidence) < 1.0:
         raise ValueError(f"confidence must be between 0 and 1, such as 0.95; got {confidence!r}.")
 
 
-def _checked_targets(estimator: KernelEstimator, X: Table, y: ArrayLike) -> np.ndarray:
-    """Validate y: a target, or several numbers, per row of X."""
+def _checked_targets(estimator: KernelEstimator, X: Any, y: ArrayLike, name: str) -> np.ndarray:
+    """Validate y for the function `name`: a target, or several numbers, per row of X."""
     if y is None:
-        raise ValueError("view_importance requires y: it measures importance for predicting y.")
+        raise ValueError(f"{name} requires y: it measures importance for predicting y.")
     if is_multilabel(y):
         raise ValueError(
             "y has several labels per sample: compute the importance for one label at a time, "

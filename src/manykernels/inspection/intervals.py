@@ -172,6 +172,19 @@ class Intervals:
         half = float(np.hypot(half, _OF_ORDER * deviation / n)) + self.slack * deviation
         return Mean(mean, mean - half, mean + half)
 
+    def of_paired(self, difference: np.ndarray) -> tuple[float, float, float, float]:
+        """Return the mean difference of one model's losses, its interval, and a p-value.
+
+        The interval is Student's. The p-value is one-sided, of a mean of zero or less.
+        """
+        values, weights, n = self._judged(difference)
+        mean, error = float(weights @ values / n), self._error(difference)
+        if error == 0.0:
+            return mean, mean, mean, 1.0
+        half = self._quantile(difference, n) * error
+        degrees = n - 1.0 if self.events is None else max(self._n_events(difference) - 1.0, 1.0)
+        return mean, mean - half, mean + half, float(stats.t.sf(mean / error, degrees))
+
     def _judged(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Return mean values and weights of the groups with losses, and the number n of samples.
 

@@ -241,8 +241,11 @@ _SCALED = {"reg": 1.0, "C": -1.0}
 _CHOSEN = {"regions": "regions_"}
 
 
-def checked_learner(estimator: KernelEstimator) -> Any:
-    """Return a copy of the estimator for precomputed kernels; raise if it is not supported."""
+def checked_learner(estimator: KernelEstimator, name: str = "view_importance") -> Any:
+    """Return a copy of the estimator for precomputed kernels; raise if it is not supported.
+
+    `name` is the function that takes the estimator.
+    """
     supported = (
         isinstance(estimator, KernelEstimator)
         # A gate weights kernels differently at every sample.
@@ -257,7 +260,7 @@ def checked_learner(estimator: KernelEstimator) -> Any:
     if not supported:
         got = f"the class {estimator.__name__}" if isinstance(estimator, type) else estimator
         raise ValueError(
-            "view_importance takes classifiers, regressors and survival models of this package "
+            f"{name} takes classifiers, regressors and survival models of this package "
             f"that learn one weight per kernel at a norm p, such as MKFDA() or MKSVR(); got {got}."
         )
     return clone(estimator).set_params(kernels="precomputed", verbose=False)
@@ -306,12 +309,21 @@ def without_search(learner: KernelEstimator, fitted: KernelEstimator) -> Any:
     return plain.set_params(**{name: params[name] for name in names if name in params}, **chosen)
 
 
+def _has_probabilities(kind: type) -> bool:
+    return issubclass(kind, KernelClassifier) and kind._probabilities == "scores"
+
+
+def sensitive_scoring(estimator: Any) -> str | None:
+    """Return "neg_log_loss" for classifiers with probabilities, else None, the default."""
+    if not isinstance(estimator, KernelClassifier):
+        return None
+    return "neg_log_loss" if _has_probabilities(_kind_without_search(estimator)) else None
+
+
 def refuse_without_probabilities(learner: KernelEstimator, scoring: Scoring) -> None:
     """Raise if the score needs probabilities that the estimator does not have."""
     kind = _kind_without_search(learner)
-    if scoring.needs_probabilities and not (
-        issubclass(kind, KernelClassifier) and kind._probabilities == "scores"
-    ):
+    if scoring.needs_probabilities and not _has_probabilities(kind):
         raise ValueError(
             f"scoring={scoring.name!r} needs probabilities, which {kind.__name__} does not have: "
             'use scoring="accuracy", or MKFDA.'
@@ -462,7 +474,7 @@ def views_of(
 
 
 def _of_tables(union: KernelUnion, X: Views) -> list[ViewKernels]:
-    used = [_used_views(kernel) for kernel in dict(union.kernels).values()]
+    used = [used_views(kernel) for kernel in dict(union.kernels).values()]
     views = []
     for name in X:
         kernels = [j for j, names in enumerate(used) if name in names]
@@ -476,12 +488,12 @@ def _of_tables(union: KernelUnion, X: Views) -> list[ViewKernels]:
     return views
 
 
-def _used_views(kernel: object) -> set[str]:
+def used_views(kernel: object) -> set[str]:
     """Return the names of the views that a kernel, a sum or a product of kernels uses."""
     if isinstance(kernel, OfView):
         return {kernel.view}
     operands = [getattr(kernel, side, None) for side in ("left", "right")]
-    return {name for operand in operands if operand is not None for name in _used_views(operand)}
+    return {name for operand in operands if operand is not None for name in used_views(operand)}
 
 
 def _of_names(given: object, names: list[str]) -> list[ViewKernels]:
@@ -644,7 +656,7 @@ class Study:
             block = stack[np.ix_(test, train)]
             predictions[test], judged[test] = model.predict(block), True
             if log_losses is not None:
-                log_losses[test] = _sample_log_losses(
+                log_losses[test] = sample_log_losses(
                     model, model.predict_log_proba(block), y[test]
                 )
         return Answers(predictions, judged, log_losses)
@@ -657,11 +669,11 @@ def _left_out(model: KernelEstimator, y: np.ndarray) -> Answers:
     if answers.log_proba is None:
         return Answers(answers.predictions, answers.known)
     return Answers(
-        answers.predictions, answers.known, _sample_log_losses(model, answers.log_proba, y)
+        answers.predictions, answers.known, sample_log_losses(model, answers.log_proba, y)
     )
 
 
-def _sample_log_losses(model: KernelEstimator, logs: np.ndarray, y: np.ndarray) -> np.ndarray:
+def sample_log_losses(model: KernelEstimator, logs: np.ndarray, y: np.ndarray) -> np.ndarray:
     losses: np.ndarray = -logs[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     return losses
 

@@ -193,6 +193,18 @@ class StackTransform(BaseEstimator, ABC):
     def _transform(self, stack: KernelStack) -> KernelStack:
         """Transform a stack with as many columns as training samples."""
 
+    def pulled_back(self, coefficients: np.ndarray) -> np.ndarray:
+        """Return coefficients of the input kernels that give the same function of new samples.
+
+        For coefficients c of the output kernels, (n_kernels, n_samples, n_outputs), the sums
+        ``K_j(x, ·) @ c_j`` are those of the input kernels and the coefficients returned, up to a
+        constant. Raises an AttributeError if a transform is not of this kind.
+        """
+        raise AttributeError(
+            f"its kernels are transformed by {type(self).__name__}, which is not linear in the "
+            'columns: use normalize="multiplicative", "trace" or None, and missing="error".'
+        )
+
     def sources(self, kernels: np.ndarray) -> np.ndarray:
         """Return the positions of input kernels from which some output kernels are computed.
 
@@ -277,6 +289,10 @@ class Center(StackTransform):
     def _transform(self, stack: KernelStack) -> KernelStack:
         return self._shift(stack, stack.apply(self.sample_weight_[:, None])[:, :, 0])
 
+    def pulled_back(self, coefficients: np.ndarray) -> np.ndarray:
+        total = coefficients.sum(axis=1, keepdims=True)
+        return coefficients - self.sample_weight_[:, None] * total
+
     def for_columns(self, columns: np.ndarray) -> Self:
         """Raise a TypeError: a row is centred by its mean over all training samples."""
         raise TypeError("Center needs the columns of all training samples.")
@@ -344,6 +360,9 @@ class UnitTrace(StackTransform):
     def _transform(self, stack: KernelStack) -> KernelStack:
         return stack.scaled(self.scale_)
 
+    def pulled_back(self, coefficients: np.ndarray) -> np.ndarray:
+        return coefficients * self.scale_[:, None, None]
+
 
 @storable
 class Multiplicative(UnitTrace):
@@ -381,6 +400,11 @@ class Chain(StackTransform):
         for step in self.steps:
             stack = step.transform(stack)
         return stack
+
+    def pulled_back(self, coefficients: np.ndarray) -> np.ndarray:
+        for step in reversed(self.steps):
+            coefficients = step.pulled_back(coefficients)
+        return coefficients
 
     def sources(self, kernels: np.ndarray) -> np.ndarray:
         for step in reversed(self.steps):

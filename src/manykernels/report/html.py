@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..display import (
+    ColumnImportanceDisplay,
     ConvergenceDisplay,
     ImportanceDisplay,
     SurvivalCalibrationDisplay,
@@ -25,7 +26,7 @@ from ..display import (
 from ..display.base import BLUE, COLORS, GREY, GUIDE, Display, bare, cue, pyplot
 from ..display.validation import parameter_name
 from ..estimators.base import KernelEstimator
-from ..inspection import ViewImportance
+from ..inspection import ColumnImportance, ViewImportance
 from ..kernels.tables import Table
 from ..utils import versions as tables
 from ..utils.files import replacing
@@ -229,10 +230,26 @@ def importance_picture(importance: dict[str, Any]) -> dict[str, Any]:
     return picture(display, "importance", "Views compared", text, font_size=_FONT_SIZE_OF_PANELS)
 
 
+def columns_picture(columns: dict[str, Any]) -> dict[str, Any]:
+    """Draw the importance of the columns that are listed."""
+    rows = columns["rows"]
+    display = ColumnImportanceDisplay(
+        [shown(row["column"]) for row in rows],
+        _floats([row["importance"] for row in rows]),
+        _floats([[row["low"], row["high"]] for row in rows]),
+        np.array([row["selected"] for row in rows]),
+        _floats([row["stability"] for row in rows]),
+        title=columns["title"],
+        caption=columns["caption"],
+    )
+    return picture(display, "columns", "Columns compared", f"{columns['title']}, by column.")
+
+
 # Sections of the page, in their order, by their keys in the dict; each has a template.
 _SECTIONS = {
     "learnt": "Kernel weights",
     "importance": "Importance of the views",
+    "columns": "Importance of the columns",
     "judged": "Predictions",
     "gate": "Gate",
     "proof": "Certificate",
@@ -291,6 +308,7 @@ def report(
     y: ArrayLike | None = None,
     *,
     importance: bool | str | ViewImportance = "auto",
+    columns: bool | ColumnImportance = False,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     new: bool | None = None,
@@ -315,6 +333,9 @@ def report(
         Whether to compute the importance of the views by :func:`~manykernels.view_importance`, or
         its result. That fits many models; "auto" does it for training samples of up to 300 rows
         and 12 views, and for estimators without a search.
+    columns : bool or ColumnImportance, default=False
+        Whether to compute the importance of the columns by
+        :func:`~manykernels.column_importance`, or its result.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the samples in all scores. Of a model that was fitted with sample weights, pass
         them together with X and y: then the scores are those of the model, such as
@@ -351,7 +372,14 @@ def report(
     if path is not None:
         _template(), pyplot()  # a missing library is reported before the work is done
     contents = summarize(
-        estimator, X, y, importance=importance, sample_weight=sample_weight, groups=groups, new=new
+        estimator,
+        X,
+        y,
+        importance=importance,
+        columns=columns,
+        sample_weight=sample_weight,
+        groups=groups,
+        new=new,
     )
     page = Report(contents)
     if path is not None:
@@ -383,6 +411,8 @@ def _context(data: dict[str, Any]) -> dict[str, Any]:
         pictures["survival"] = survival_picture(judged["survival"])
     if importance := data.get("importance"):
         pictures["importance"] = importance_picture(importance)
+    if columns := data.get("columns"):
+        pictures["columns"] = columns_picture(columns)
     shares = data["learnt"]["mean_shares"]
     return {
         **data,

@@ -4,6 +4,7 @@
 `answers`       three questions and answers: what matters, how good, how sure
 `learnt`        kernel weights and their shares
 `importance`    importance of the views, alone and left out, with intervals
+`columns`       importance of the columns of the views, with intervals
 `judged`        scores of predictions of samples that are not training samples
 `gate`          summary of gate values
 `proof`         certificate and convergence
@@ -30,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
 from ..estimators.inputs import matched_by_label
-from ..inspection import ViewImportance, view_importance
+from ..inspection import ColumnImportance, ViewImportance, column_importance, view_importance
 from ..inspection.study import checked_learner, searches
 from ..kernels import KernelStack, Views
 from ..kernels.tables import Table, is_frame
@@ -287,6 +288,8 @@ _OUTCOMES = {
 }
 # Shares of weight that differ by no more than this count as equal: fits are not more accurate.
 _EQUAL = 1e-4
+# Number of columns that are listed.
+_LISTED_COLUMNS = 25
 # Largest number of names in an answer.
 _NAMED = 4
 
@@ -297,12 +300,13 @@ def summarize(
     y: ArrayLike | None = None,
     *,
     importance: bool | str | ViewImportance = "auto",
+    columns: bool | ColumnImportance = False,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     new: bool | None = None,
 ) -> dict[str, Any]:
     """Return the contents of a report; parameters as for :func:`~manykernels.report.report`."""
-    _check(estimator, X, y, sample_weight, groups, importance)
+    _check(estimator, X, y, sample_weight, groups, importance, columns)
     samples = (
         None
         if X is None
@@ -312,6 +316,7 @@ def summarize(
     sections = {
         "learnt": findings.weights_of(estimator),
         "importance": _importance(estimator, X, y, sample_weight, samples, importance, remarks),
+        "columns": _columns(estimator, X, y, sample_weight, samples, columns),
         "judged": None if samples is None else findings.judgement(estimator, samples),
         "gate": findings.gate_of(estimator),
         "proof": findings.proof_of(estimator),
@@ -351,6 +356,7 @@ def _check(
     sample_weight: ArrayLike | None,
     groups: ArrayLike | None,
     importance: bool | str | ViewImportance,
+    columns: bool | ColumnImportance,
 ) -> None:
     if not isinstance(estimator, KernelEstimator):
         got = f"the class {estimator.__name__}" if isinstance(estimator, type) else repr(estimator)
@@ -366,8 +372,13 @@ def _check(
             'importance must be True, False, "auto" or the result of view_importance; got '
             f"{importance!r}."
         )
-    if importance is True and y is None:
-        raise ValueError("importance=True needs the training samples: pass X and y.")
+    if not isinstance(columns, bool | ColumnImportance):
+        raise ValueError(
+            f"columns must be True, False or the result of column_importance; got {columns!r}."
+        )
+    for name, asked in (("importance", importance), ("columns", columns)):
+        if asked is True and y is None:
+            raise ValueError(f"{name}=True needs the training samples: pass X and y.")
 
 
 def _kind(estimator: KernelEstimator) -> str:
@@ -396,11 +407,13 @@ def _importance(
     if importance is False or samples is None or y is None:
         return None
     if importance is True:
-        return _of_importance(_computed(estimator, X, y, sample_weight, samples))
+        result = _computed(view_importance, estimator, X, y, sample_weight, samples)
+        return _of_importance(result)
     reason = _reason_to_skip(estimator, samples)
     if reason is None:
         try:
-            result = _computed(estimator, X, y, sample_weight, samples, n_resamples=_FEW_RESAMPLES)
+            options = {"n_resamples": _FEW_RESAMPLES}
+            result = _computed(view_importance, estimator, X, y, sample_weight, samples, **options)
             return _of_importance(result)
         except ValueError as error:
             reason = str(error)
@@ -409,19 +422,20 @@ def _importance(
 
 
 def _computed(
+    function: Callable[..., Any],
     estimator: KernelEstimator,
     X: Table,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     samples: findings.Samples,
     **options: Any,
-) -> ViewImportance:
-    """Compute the importance of the views, with the groups of the samples."""
+) -> Any:
+    """Compute the importance of views or columns, with the groups of the samples."""
     # The groups are in the order of the rows that were matched.
     y = estimator._as_targets(y)
     X, y, sample_weight, _ = matched_by_label(estimator, X, y, sample_weight)
     options |= {"sample_weight": sample_weight, "groups": samples.labels}
-    return view_importance(estimator, X, y, **options)
+    return function(estimator, X, y, **options)
 
 
 def _reason_to_skip(estimator: KernelEstimator, samples: findings.Samples) -> str | None:
@@ -460,6 +474,37 @@ def _of_importance(result: ViewImportance) -> dict[str, Any]:
         "gain": result.gain,
         "gain_interval": result.gain_interval,
         "n_resamples": len(result.resampled_weights),
+    }
+
+
+def _columns(
+    estimator: KernelEstimator,
+    X: Table,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    samples: findings.Samples | None,
+    columns: bool | ColumnImportance,
+) -> dict[str, Any] | None:
+    """Return the importance of the columns; compute it if requested."""
+    if columns is False:
+        return None
+    if columns is True:
+        assert samples is not None
+        assert y is not None
+        columns = _computed(column_importance, estimator, X, y, sample_weight, samples)
+    assert isinstance(columns, ColumnImportance)
+    rows = columns.rows()[:_LISTED_COLUMNS]
+    for row, label in zip(rows, columns.labels, strict=False):
+        row["column"] = label
+    return {
+        "rows": rows,
+        "n_columns": len(columns.names),
+        "n_selected": int(columns.selected.sum()),
+        "method": columns.method,
+        "title": columns.title,
+        "caption": columns.caption,
+        "n_resamples": columns.n_resamples,
+        "n_top": columns.n_top,
     }
 
 
