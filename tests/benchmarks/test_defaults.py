@@ -104,6 +104,32 @@ def test_verdicts():
     ]
 
 
+def test_each_of_ours_is_compared_alone_and_ranked():
+    one = results([0.78, 0.80], [0.80, 0.81], name="sonar")
+    alone = Contender("MKFDACV", make=dict, ours=True)
+    one.scores[alone] = [Score(0.5, 0.5, 1.0)] * 2
+    (line,) = [line for line in defaults.verdicts([one]) if line.startswith("MKFDACV on its own")]
+    assert "from -30.5 to -30.5 points" in line
+    assert "best of theirs: Sonar (asked for at most two sets: held)" in line
+    assert one.ranks() == {"ours": 2.0, "theirs": 1.0, "worse": 4.0, "MKFDACV": 3.0}
+    assert "| theirs" in defaults.ranking([one]).splitlines()[2]
+    one.n_classes = None
+    assert any(
+        "best mean rank in regression: theirs, 1.0 (asked" in x for x in defaults.verdicts([one])
+    )
+
+
+def test_scores_are_kept(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(defaults, "REGRESSORS", REGRESSORS[:1] + REGRESSORS[5:6])
+    path = tmp_path / "scores.jsonl"
+    first = defaults.measured("diabetes", 100, 2, path)
+    monkeypatch.setattr(defaults, "measure", None)  # nothing is measured again
+    again = defaults.measured("diabetes", 100, 2, path)
+    assert len(path.read_text().splitlines()) == 4
+    for contender in first.scores:
+        assert again.scores[contender] == pytest.approx(first.scores[contender], nan_ok=True)
+
+
 def test_corrected_pvalue():
     differences = np.array([1.0, 2.0, 3.0, 2.0, 2.0])
     # Mean 2, variance 0.5, t = 2 / sqrt(0.5 * 1.2) on four degrees of freedom.
