@@ -82,7 +82,7 @@ def measure(contender: Contender, tables: Tables, y: np.ndarray, train: Any, tes
         model.fit(X, y[train])
         seconds = time.process_time() - start
         predicted = model.predict(X_test)
-    if not hasattr(model, "classes_"):
+    if not hasattr(model, "predict_proba"):
         return Score(float(r2_score(y[test], predicted)), np.nan, seconds)
     probabilities = model.predict_proba(X_test)
     loss = log_loss(y[test], probabilities, labels=model.classes_)

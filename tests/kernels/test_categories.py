@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import Binarizer
 
 from manykernels.kernels import Categorical, Jaccard, Tanimoto
@@ -170,3 +171,22 @@ def test_the_way_out_for_counts():
 def test_text_is_refused():
     with pytest.raises(ValueError, match=re.escape("column 'a' (")):
         Jaccard().fit(pd.DataFrame({"a": ["x", "y"]}))
+
+
+@pytest.mark.parametrize("width", [0.3, 1.0, 5.0])
+def test_a_width_makes_a_gaussian_of_indicators(width):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: rng.choice(list("abc"), 30) for name in "uvw"})
+    indicators = pd.get_dummies(X).to_numpy(float)
+    # Two indicators differ where an entry does, and the mean over three columns is taken.
+    expected = rbf_kernel(indicators, gamma=1.0 / (3.0 * width**2))
+    kernel = Categorical(width=width)
+    np.testing.assert_allclose(kernel(X), expected)
+    np.testing.assert_array_equal(kernel.diag(X), np.ones(30))
+    assert np.linalg.eigvalsh(kernel(X))[0] > -1e-12
+
+
+@pytest.mark.parametrize("width", [0, -1.0, "wide"])
+def test_widths_are_positive(width):
+    with pytest.raises(ValueError, match="width"):
+        Categorical(width=width)([["a"], ["b"]])
