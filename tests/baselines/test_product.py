@@ -105,7 +105,7 @@ def test_normalising_the_factors_first_is_the_same():
 
 def test_default_kernels_have_no_negative_values():
     model = Product(estimator=MKFDACV(regs=[1.0])).fit(X, Y)
-    assert model.kernel_names_ == ["rbf(0.5)", "rbf(1)", "laplacian", "scores-laplacian"]
+    assert model.kernel_names_ == ["rbf(0.5)", "rbf(1)", "rbf(5)", "laplacian", "scores-laplacian"]
     views = Product().fit({"linear": X[:, :2], "other": X[:, 2:]}, Y)
     assert "linear:rbf(1)" in views.kernel_names_
     assert "linear:linear" not in views.kernel_names_

@@ -299,7 +299,7 @@ def test_points_short_of_their_gap_are_counted_in_one_warning(monkeypatch):
     def impatient(*args, **options):
         return walk_grid(*args, **{**options, "max_iter": 0, "tol": 1e-13})
 
-    monkeypatch.setattr("manykernels.estimators.fda.walk_grid", impatient)
+    monkeypatch.setattr("manykernels.estimators.search.walk_grid", impatient)
     model = MKFDACV(KERNELS, ps=[1.0, 2.0], regs=[0.1, 1.0], tol=1e-6)
     with pytest.warns(ConvergenceWarning, match=r"of 4 points .* did not reach") as caught:
         model.fit(X, Y)

@@ -144,9 +144,9 @@ def test_certificate_is_that_of_a_stationary_point():
     assert solution.weights.sum() == pytest.approx(1.0)
     gaps = [step.certificate.rel_gap for step in solution.history]
     assert max(gaps) > 1e-3  # the start was not
-    evidence = _Problem(loss)
-    scale = 1.0 / loss.reg - 0.0
+    scale = 1.0 / loss.reg
     excess = np.concatenate([[1.0 - 1e-4 * scale], solution.weights * scale])
+    evidence = _Problem(loss)
     point = evidence.differentiate(evidence.evaluate(excess))
     used = point.excess > 1e-6
     np.testing.assert_allclose(point.gains[used], point.prices[used], rtol=1e-4)

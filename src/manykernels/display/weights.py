@@ -86,7 +86,7 @@ class WeightsDisplay(Display):
     >>> len(display.bars_) == len(model.weights_)
     True
     >>> print(display.ax_.get_xlabel())
-    p = 1, effective number of kernels ... of 6
+    p = 1, effective number of kernels ... of 7
     """
 
     weights: np.ndarray

@@ -87,7 +87,7 @@ class Grid:
     def distinct(self) -> np.ndarray:
         """Mask of the points that differ: the evidence does not depend on λ of the grid."""
         mask = np.ones(self.shape, dtype=bool)
-        if "p" in self.values:
+        if list(self.values) == ["p", "reg"]:
             mask[np.isnan(self.values["p"]), 1:] = False
         return mask.ravel()
 

@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKFDA, MKSVC, MKSVR, rbf_grid
+from manykernels.kernels import RBF, Linear
 from manykernels.solvers import Newton
 from tests.estimators import registry
 from tests.estimators.registry import (
@@ -108,7 +109,8 @@ def warning_of(model, y=Y):
 @those(lambda entry: entry.has_p, ONE_OF_EACH)
 def test_stopping_early_warns_with_the_gap(entry):
     tol = 1e-9 if entry.name == "KimFDA" else 1e-14
-    model = entry.make(p=1.1, max_iter=1, tol=tol)
+    kernels = {"linear": Linear(), "rbf": RBF(), "narrow": RBF(5.0)}
+    model = entry.make(p=1.1, max_iter=1, tol=tol).set_params(kernels=kernels)
     message = warning_of(model, entry.targets(Y))
     gap = model.certificate_.rel_gap
     assert gap > tol
