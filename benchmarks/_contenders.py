@@ -57,6 +57,11 @@ class Contender:
     name: str
     make: Callable[[Tables], Any]
     ours: bool = False
+    #: Most columns times classes that it is given: more would take minutes for a fit.
+    most: float = np.inf
+
+    def takes(self, tables: Tables, n_classes: int) -> bool:
+        return sum(table.shape[1] for table in tables.values()) * n_classes <= self.most
 
 
 @dataclass(frozen=True)
@@ -235,7 +240,7 @@ CLASSIFIERS = [
     Contender("extra trees", extra_trees),
     *_installed(
         ("lightgbm", Contender("LightGBM", light_boosting)),
-        ("catboost", Contender("CatBoost", cat_boosting)),
+        ("catboost", Contender("CatBoost", cat_boosting, most=700)),
     ),
 ]
 REGRESSORS = [
