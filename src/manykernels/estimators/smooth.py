@@ -66,7 +66,7 @@ from .search import (
 _INNER_SHARE = 0.01
 #: λ of logistic regression by default, from far below to far above the unit variance of
 #: normalised kernels.
-LOGISTIC_REGS = tuple(np.logspace(-4, 3, 8).tolist())
+LOGISTIC_REGS = tuple(np.logspace(-5, 3, 9).tolist())
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ class MKLogisticCV(KernelClassifier):
     ps : array-like of float in [1, inf], optional
         Norms to try; by default 1, 4/3, 2 and ∞.
     regs : array-like of float, optional
-        λ to try; by default eight from 1e-4 to 1e3.
+        λ to try; by default nine from 1e-5 to 1e3.
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
         A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
         parts. Rows that repeat others stay together, and a class of a single sample is in no test
