@@ -2,14 +2,14 @@
 Weights without a norm: the evidence
 ====================================
 
-A norm of the weights has to be chosen, and so has λ. ``p="evidence"`` takes both from the likelihood
-of the targets under a Gaussian process, without folds. A rich kernel fits everything, and pays
-for it by a determinant; a norm does not ask for that price.
+A norm of the weights has to be chosen, and so has λ. ``p="evidence"`` needs neither: weights and λ
+are those for which the targets are most likely under a Gaussian process, without folds. A rich
+kernel fits everything, and the likelihood has a price for that, which a norm does not have.
 """
 
 # %%
-# Ten groups of four columns, of which the first two matter: one linearly, one by a sine. Every group
-# has a linear and a narrow Gaussian kernel.
+# Ten groups of four columns, of which the first two matter: one linearly, one by a sine. Every
+# group has a linear and a narrow Gaussian kernel.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,8 +34,7 @@ for k in range(10):
     kernels[f"rbf {k}"] = RBF(0.5).of(f"group {k}")
 
 # %%
-# The norms p = 1 and p = 2 with λ chosen by folds, and the evidence. All have their weights divided
-# by the sum of the weights.
+# The norms p = 1 and p = 2 with λ chosen by folds, and the evidence.
 
 models = {
     "p = 1, λ by folds": MKRidgeCV(kernels, ps=[1]),

@@ -63,7 +63,7 @@ from .training_rows import TrainingRows, centred_rows, centred_values
 _INNER_SHARE = 0.01
 #: λ of logistic regression by default, from far below to far above the unit variance of
 #: normalised kernels.
-LOGISTIC_REGS = tuple(np.logspace(-4, 3, 8).tolist())
+LOGISTIC_REGS = tuple(np.logspace(-5, 3, 9).tolist())
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class MKLogisticCV(KernelClassifier):
     ps : array-like of float in [1, inf], optional
         Norms to try; by default 1, 4/3, 2 and ∞.
     regs : array-like of float, optional
-        λ to try; by default eight from 1e-4 to 1e3.
+        λ to try; by default nine from 1e-5 to 1e3.
     scoring : str, callable or None, default="neg_log_loss"
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None
