@@ -150,6 +150,10 @@ class Samples:
             self.take(test, stack[np.ix_(test, train)]),
         )
 
+    def select(self, kernels: np.ndarray) -> Samples:
+        """Return the samples with some of the kernels."""
+        return replace(self, stack=self.stack.select(kernels))
+
     def take(self, rows: np.ndarray, stack: Any = None) -> Samples:
         """Return some of the samples; without another stack, the stack stays that of all."""
         weights, counts, groups = (

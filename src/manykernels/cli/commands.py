@@ -301,6 +301,8 @@ def chosen(model: KernelEstimator) -> str:
     }
     if values.get("p") == "nan":
         values["p"] = "by evidence"
+    if hasattr(model, "kernel_set_"):
+        values = {"kernel set": printable(model.kernel_set_), **values}
     return ", ".join(f"{symbol} = {value}" for symbol, value in values.items())
 
 

@@ -272,8 +272,8 @@ class ValidationDisplay(Display):
         along : str, optional
             Parameter on the x axis; by default λ or C.
         lines : str, optional
-            Parameter with a line for each of its values; by default p. Other parameters are fixed
-            at the chosen values.
+            Parameter with a line for each of its values; by default p. Other parameters, and the
+            set of kernels, are fixed at the chosen values.
         which : int, optional
             Number of the label or target, where each of several has results of its own.
         ax, **kwargs
@@ -306,6 +306,11 @@ class ValidationDisplay(Display):
                 f"{type(estimator).__name__} has one table of results: pass which=None, got "
                 f"which={which}."
             )
+        best, caption = int(np.nanargmax(results["mean_test_score"])), []
+        mean, error = (float(results[f"{name}_test_score"][best]) for name in ("mean", "se"))
+        if (sets := results.get("param_kernel_set")) is not None:
+            caption.append(f"kernel set {estimator.kernel_set_}")
+            results = _at(results, sets == estimator.kernel_set_)
         names = [name for name in results if name.startswith("param_")]
         # Weights of largest evidence, with p = NaN, have no place among norms or λ.
         values = {name.removeprefix("param_"): _different(results[name]) for name in names}
@@ -337,11 +342,11 @@ class ValidationDisplay(Display):
                 continue
             scores = results["mean_test_score"][k], results["se_test_score"][k]
             table[:, *at] = np.reshape(scores, (2,) if isinstance(at[1], int) else (2, 1))
-        best = int(np.nanargmax(results["mean_test_score"]))
         picked = int(np.searchsorted(several, chosen[line])) if line else 0
         if np.isnan(chosen.get("p", 0.0)):
             picked = len(titles) - 1
         place = int(np.searchsorted(values[x], chosen[x]))
+        caption += [_assignment(name, chosen[name]) for name in held if len(values[name]) > 1]
         return cls(
             values[x],
             table[0],
@@ -349,9 +354,9 @@ class ValidationDisplay(Display):
             titles,
             x,
             (picked, min(place, len(values[x]) - 1)),
-            (float(results["mean_test_score"][best]), float(results["se_test_score"][best])),
+            (mean, error),
             _name_of_score(estimator),
-            ", ".join(_assignment(name, chosen[name]) for name in held if len(values[name]) > 1),
+            ", ".join(caption),
         )
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
@@ -424,6 +429,17 @@ def _one_of(value: str | None, choices: Mapping[str, Any], name: str, default: A
 def parameter_name(name: str) -> str:
     """Return the symbol of a parameter, such as λ for "reg"."""
     return _LETTERS.get(name, name)
+
+
+def _at(results: Mapping[str, Any], points: np.ndarray) -> dict[str, Any]:
+    """Return the table of the points of one set of kernels, without the column of sets."""
+    return {
+        name: [value for value, keep in zip(values, points, strict=True) if keep]
+        if isinstance(values, list)
+        else values[points]
+        for name, values in results.items()
+        if name != "param_kernel_set"
+    }
 
 
 def _different(values: np.ndarray) -> np.ndarray:

@@ -33,6 +33,7 @@ from .search import (
     ChoiceParameters,
     ChosenWeights,
     Grid,
+    KernelSetParameters,
     checked_norms,
     checked_regs,
     validation_curve,
@@ -331,7 +332,7 @@ class MKCox(SurvivalEstimator):
 
 
 @storable
-@estimator(ChoiceParameters, ChosenWeights, TiesParameters)
+@estimator(ChoiceParameters, KernelSetParameters, ChosenWeights, TiesParameters)
 class MKCoxCV(SurvivalEstimator):
     """Multiple kernel Cox regression with p and λ chosen by cross-validation.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -57,6 +57,7 @@ from .search import (
     ChoiceParameters,
     ChosenWeights,
     Grid,
+    KernelSetParameters,
     Search,
     checked_regs,
     chosen_by,
@@ -261,7 +262,7 @@ class FisherTask(Task):
         if len(rules) > 1:
             # The better rule at the largest p is used at every p.
             # (Largest evidence, p = NaN, if nothing else is tried.)
-            largest = Grid({**grid.values, "p": _largest(grid.values["p"])})
+            largest = replace(grid, values={**grid.values, "p": _largest(grid.values["p"])})
             rules = (better_rule(self._held_out(search, largest, rules, "rules, ")).rule,)
         (of_rule,) = self._held_out(search, grid, rules)
         choice, attributes = chosen_by(search.estimator, grid, of_rule, search.tested, samples)
@@ -564,7 +565,12 @@ class MKFDA(KernelDiscriminant):
 
 @storable
 @estimator(
-    LabelParameters, MomentAttributes, ApproximationParameters, ChoiceParameters, ChosenWeights
+    LabelParameters,
+    MomentAttributes,
+    ApproximationParameters,
+    ChoiceParameters,
+    KernelSetParameters,
+    ChosenWeights,
 )
 class MKFDACV(KernelDiscriminant):
     """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
@@ -600,8 +606,8 @@ class MKFDACV(KernelDiscriminant):
         `one_standard_error`. NaN and the learnt λ for "evidence".
     cv_rule_ : str
         The rule by which all points were judged, "indicator" or "discriminant": the better one
-        at the largest p, by the log loss of held-out samples. The final fit chooses for itself,
-        see `rule_`.
+        at the largest p, by the log loss of held-out samples; all sets of kernels have the same.
+        The final fit chooses for itself, see `rule_`.
     denoise_ : Denoise, Bands or None
         Fitted on the training kernels, such as `denoise_.n_components_`.
     left_out_log_proba_ : ndarray of shape (n_samples, n_classes)

@@ -624,9 +624,10 @@ def refuse_with_features(estimator: KernelEstimator, **allowed: Any) -> None:
         )
     for parameter, (value, why) in {
         "missing": ("error", "samples that lack a view have no features"),
+        "kernel_sets": (None, "moments are those of all kernels"),
         **allowed,
     }.items():
-        given = getattr(estimator, parameter)
+        given = getattr(estimator, parameter, value)
         if not (given is value or given == value):
             raise ValueError(
                 f"{parameter}={given!r} does not go with approximation={estimator.approximation}: "

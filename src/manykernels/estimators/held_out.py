@@ -75,10 +75,23 @@ class SplitOutputs:
         outputs = np.concatenate([self.outputs, other.outputs], axis=axis)
         return SplitOutputs(outputs, self.record.followed_by(other.record, axis))
 
+    @classmethod
+    def of_sets(cls, parts: Sequence[SplitOutputs], grid: Position) -> SplitOutputs:
+        """Join the outputs of several sets of kernels, the first axis of the grid.
+
+        Sets that are missing at the end are not solved.
+        """
+        first = parts[0].outputs
+        joined = cls.unsolved(grid, first.shape[len(grid) - 1 :])
+        for k, part in enumerate(parts):
+            joined.outputs[k] = part.outputs
+            joined.record.enter(k, part.record)
+        return joined
+
     def note(
         self,
         at: Position,
-        params: Mapping[str, float],
+        params: Mapping[str, Any],
         outputs: np.ndarray,
         certificate: SolvedPoint,
         n_inner_solves: int,

@@ -505,6 +505,10 @@ class TableSource:
         """Return the source with some of the training samples only."""
         return replace(self, table=safe_indexing(self.table, rows))
 
+    def select(self, kernels: np.ndarray) -> TableSource:
+        """Return the source with some of the kernels only."""
+        return replace(self, union=self.union.subset(kernels))
+
 
 @storable
 @dataclass(frozen=True)
@@ -512,7 +516,8 @@ class MatrixSource:
     """Required shape of test blocks of precomputed kernels; methods as :class:`TableSource`.
 
     `width` is the number of their columns: one for every training sample that was passed.
-    `columns` are the columns of the `n_samples` samples in use; None if all are.
+    `columns` are the columns of the `n_samples` samples in use; None if all are. Test blocks have
+    all kernels of `names`; `kernels` are the positions of those in use, None if all are.
     """
 
     names: list[str]
@@ -520,6 +525,7 @@ class MatrixSource:
     n_samples: int
     columns: np.ndarray | None
     samples: TrainingSamples
+    kernels: np.ndarray | None = None
 
     attributes: ClassVar[dict[str, Any]] = {}
 
@@ -542,11 +548,13 @@ class MatrixSource:
                 f"({', '.join(self.names)}), in this order."
             )
         self.samples.check_columns(stack)
+        if self.kernels is not None:
+            stack = stack.select(self.kernels)
         may_lack = may_lack_views(estimator)
         stack = check_stack(stack, missing=may_lack)
         if may_lack:
             present = np.array([~np.isnan(block).all(axis=1) for block in stack.data])
-            refuse_samples_without_kernels(present, self.names, stack.row_samples)
+            refuse_samples_without_kernels(present, stack.names, stack.row_samples)
         return stack
 
     def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
@@ -562,6 +570,9 @@ class MatrixSource:
     def keep(self, rows: np.ndarray) -> MatrixSource:
         columns = rows if self.columns is None else self.columns[rows]
         return replace(self, n_samples=len(rows), columns=columns)
+
+    def select(self, kernels: np.ndarray) -> MatrixSource:
+        return replace(self, kernels=kernels)
 
 
 Source = TableSource | MatrixSource

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
@@ -15,11 +15,11 @@ from sklearn.utils import gen_batches
 from ..discriminant import Samples, fisher_targets
 from ..domains import Domain, Simplex, lp_domain, product_domain
 from ..kernels import KernelStack, Views
-from ..kernels.completion import preparation_with
+from ..kernels.completion import preparation_with, refuse_samples_without_kernels
 from ..kernels.composition import views_of
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
 from ..kernels.slopes import form_of, slopes
-from ..kernels.tables import Table
+from ..kernels.tables import Table, naming
 from ..kernels.transforms import Center, Chain
 from ..losses.base import Certificate, Indices, Loss, ProblemSpec
 from ..losses.features import FeatureEvaluation
@@ -84,6 +84,20 @@ class TrainingKernels:
             stack = stack._changed(groups=rows.groups)  # for transforms that hold samples out
         by_default = isinstance(rows.data, TrainingTable) and rows.data.kernels is None
         return cls(stack, source, shift_invariant, rows.data.missing, by_default)
+
+    def select(self, kernels: np.ndarray) -> TrainingKernels:
+        """Return some of the kernels, as if only these had been passed."""
+        return replace(self, stack=self.stack.select(kernels), source=self.source.select(kernels))
+
+    def refuse_lacking(self, kernel_sets: Mapping[str, np.ndarray]) -> None:
+        """Raise if a sample has none of the kernels of a set."""
+        if self.missing == "error":
+            return
+        present = ~np.isnan(self.stack.row_diag)
+        for name, kernels in kernel_sets.items():
+            names = [self.stack.names[j] for j in kernels]
+            with naming(f"kernel_sets[{name!r}]"):
+                refuse_samples_without_kernels(present[kernels], names, self.stack.row_samples)
 
     def preparation(self, normalize: str | None, *, center: bool = True) -> Chain:
         """The transform of these kernels, not yet fitted; it begins with their completion."""

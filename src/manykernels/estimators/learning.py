@@ -40,11 +40,11 @@ from .kernel_data import (
     solve_each,
 )
 from .on_features import FeatureData, FeatureSearch
-from .search import Grid, Search, Split, refuse_single_split
+from .search import Grid, Search, Split, checked_kernel_sets, refuse_single_split
 from .training_rows import TrainingRows
 
 #: Parameters of one loss: a point of a grid, or empty for those of the task.
-Point = Mapping[str, float]
+Point = Mapping[str, Any]
 
 
 class Task(ABC):
@@ -168,11 +168,30 @@ def fit_model(
         return estimator._keep(progress, fitted)
     grid = grid if isinstance(grid, Grid) else grid(rows)
     kernels = task.kernels(rows)
+    if kernel_sets := checked_kernel_sets(estimator.kernel_sets, kernels.source.names):
+        refuse_separate_sets(task, rows)
+        kernels.refuse_lacking(kernel_sets)
+        grid = grid.with_sets(kernel_sets)
     search = task.search(estimator, X, y, rows, kernels)
     points, attributes = task.choose(search, grid)
+    if kernel_sets:
+        kernels = kernels.select(kernel_sets[points[0]["kernel_set"]])
     data = task.prepare(kernels, rows)
     fitted = learn_at(estimator, task, data, points, search.task)
     return estimator._keep(search.task, fitted, attributes)
+
+
+def refuse_separate_sets(task: Task, rows: TrainingRows) -> None:
+    """Raise if several targets or labels would choose a set of kernels each."""
+    targets, name = rows.targets, "multi_target"
+    if rows.classes is not None:
+        targets, name = rows.labels, "multi_label"
+    if np.ndim(targets) == 2 and task.n_losses(targets) > 1:
+        raise ValueError(
+            f'kernel_sets does not go with {name}="separate": each of {targets.shape[1]} columns '
+            f'of y would choose a set of its own, and a model has one. Pass {name}="shared", or '
+            "one column of y at a time."
+        )
 
 
 def learn_at(

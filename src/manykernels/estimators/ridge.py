@@ -26,6 +26,7 @@ from .search import (
     ChoiceParameters,
     ChosenWeights,
     Grid,
+    KernelSetParameters,
     checked_regs,
     chosen_by,
     joined_choices,
@@ -319,7 +320,13 @@ class MKRidge(TargetRegressor):
 
 
 @storable
-@estimator(MomentAttributes, ApproximationParameters, ChoiceParameters, ChosenWeights)
+@estimator(
+    MomentAttributes,
+    ApproximationParameters,
+    ChoiceParameters,
+    KernelSetParameters,
+    ChosenWeights,
+)
 class MKRidgeCV(TargetRegressor):
     """Multiple kernel ridge regression with p and λ chosen by cross-validation.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import product
 from numbers import Integral
@@ -44,15 +45,33 @@ DEFAULT_GATE_PENALTIES = (np.inf, 0.03, 0.003)
 #: p by default of machines that choose C too. Those with gates or regions have the same, so that
 #: where neither helps the choice is the one without them.
 MACHINE_NORMS = (1.0, 1.5, np.inf)
+# How many kernels an error names.
+_NAMES_SHOWN = 20
 # The least positive number, for values that have to be above zero.
 _POSITIVE = np.nextafter(0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Values of named parameters; a point has one of each, the last one changing fastest."""
+    """Values of named parameters; a point has one of each, the last one changing fastest.
+
+    If there are `kernel_sets`, positions of kernels by the name of their set, the first axis is
+    "kernel_set". All points have the `fixed` parameters.
+    """
 
     values: dict[str, np.ndarray]
+    kernel_sets: dict[str, np.ndarray] = field(default_factory=dict)
+    fixed: dict[str, Any] = field(default_factory=dict)
+
+    def with_sets(self, kernel_sets: dict[str, np.ndarray]) -> Grid:
+        """Return the same points for every one of several sets of kernels."""
+        names = {"kernel_set": np.array(list(kernel_sets))}
+        return Grid({**names, **self.values}, kernel_sets)
+
+    def of_set(self, name: str) -> Grid:
+        """Return the points of one set, without its axis."""
+        values = {key: value for key, value in self.values.items() if key != "kernel_set"}
+        return Grid(values, fixed={"kernel_set": name})
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,14 +83,16 @@ class Grid:
         """Number of points."""
         return int(np.prod(self.shape))
 
-    def at(self, position: Sequence[int]) -> dict[str, float]:
+    def at(self, position: Sequence[int]) -> dict[str, Any]:
         """Parameters of one point; that of largest evidence, with p = NaN, has no λ."""
         pairs = zip(self.values.items(), position, strict=True)
-        params = {name: values[k].item() for (name, values), k in pairs}
-        return {"p": np.nan} if np.isnan(params.get("p", 0.0)) else params
+        params = {**self.fixed, **{name: values[k].item() for (name, values), k in pairs}}
+        if np.isnan(params.get("p", 0.0)):
+            params.pop("reg", None)
+        return params
 
     @property
-    def params(self) -> list[dict[str, float]]:
+    def params(self) -> list[dict[str, Any]]:
         """Parameters of every point."""
         return [self.at(position) for position in product(*map(range, self.shape))]
 
@@ -87,8 +108,8 @@ class Grid:
     def distinct(self) -> np.ndarray:
         """Mask of the points that differ: the evidence does not depend on λ of the grid."""
         mask = np.ones(self.shape, dtype=bool)
-        if list(self.values) == ["p", "reg"]:
-            mask[np.isnan(self.values["p"]), 1:] = False
+        if "p" in self.values and "reg" in self.values:
+            mask[..., np.isnan(self.values["p"]), 1:] = False
         return mask.ravel()
 
 
@@ -185,6 +206,58 @@ def _refused_equal(values: np.ndarray, given: Any, name: str) -> np.ndarray:
     if len(np.unique(values)) < len(values):
         raise ValueError(f"{name} has equal values: {given!r}.")
     return values
+
+
+# -- sets of kernels -------------------------------------------------------------------------
+
+
+def checked_kernel_sets(given: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the positions of the kernels of every set, in the order of `names`.
+
+    Empty if `given` is None: the kernels do not compete.
+    """
+    if given is None:
+        return {}
+    if not given:
+        raise ValueError(
+            "kernel_sets has no sets: pass a dict of names of sets and lists of kernels, or None."
+        )
+    sets: dict[str, np.ndarray] = {}
+    for name, kernels in given.items():
+        if not isinstance(name, str):
+            raise TypeError(f"kernel_sets: names of sets must be strings, got {name!r}.")
+        positions = _kernels_of_set(name, kernels, names)
+        for other, others in sets.items():
+            if np.array_equal(positions, others):
+                raise ValueError(f"kernel_sets: {other!r} and {name!r} have the same kernels.")
+        sets[name] = positions
+    return sets
+
+
+def _kernels_of_set(name: str, kernels: Any, names: Sequence[str]) -> np.ndarray:
+    """Return the positions of kernels that are listed by name, or by patterns of names."""
+    where = f"kernel_sets[{name!r}]"
+    listed = [kernels] if isinstance(kernels, str) else kernels
+    if not isinstance(listed, list | tuple | np.ndarray) or len(listed) == 0:
+        raise ValueError(f"{where} must be a list of kernel names, at least one; got {kernels!r}.")
+    members: set[int] = set()
+    for k, entry in enumerate(listed):
+        if not isinstance(entry, str):
+            raise TypeError(f"{where} has {entry!r}, which is no name of a kernel.")
+        if entry in listed[:k]:
+            raise ValueError(f"{where} has {entry!r} twice.")
+        exact = [j for j, kernel in enumerate(names) if kernel == entry]
+        matched = exact or [j for j, kernel in enumerate(names) if fnmatchcase(kernel, entry)]
+        if not matched:
+            known = ", ".join(names[:_NAMES_SHOWN])
+            if len(names) > _NAMES_SHOWN:
+                known += f" and {len(names) - _NAMES_SHOWN} more"
+            raise ValueError(
+                f"{where} has {entry!r}, which is the name of no kernel and matches none. The "
+                f"kernels are {known}."
+            )
+        members.update(matched)
+    return np.array(sorted(members))
 
 
 # -- scores ----------------------------------------------------------------------------------
@@ -284,6 +357,11 @@ class Split:
         if self.train is None:
             return self.samples, self.test
         return self.samples.split(self.train, self.test)
+
+    def select(self, kernels: np.ndarray) -> Split:
+        """Return the same split of some of the kernels."""
+        test = self.test.select(kernels) if isinstance(self.test, Samples) else self.test
+        return Split(self.samples.select(kernels), self.train, test)
 
     @property
     def tested(self) -> np.ndarray | None:
@@ -539,6 +617,11 @@ def validation_curve(self: Any) -> np.ndarray:
 
 def _curve(table: dict[str, Any]) -> np.ndarray:
     """Return the mean scores of a table with the axes of the grid."""
+    if (sets := table.get("param_kernel_set")) is not None:
+        each = [sets == name for name in dict.fromkeys(sets.tolist())]
+        kept = [name for name in table if name.startswith("param_") and name != "param_kernel_set"]
+        kept.append("mean_test_score")
+        return np.array([_curve({name: table[name][rows] for name in kept}) for rows in each])
     columns = [values for name, values in table.items() if name.startswith("param_")]
     shape = [len(np.unique(values[~np.isnan(values)])) for values in columns]
     scores = table["mean_test_score"]
@@ -566,6 +649,34 @@ class ChosenWeights:
     """
 
 
+@estimator()
+class KernelSetParameters:
+    """Parameters and attributes of those that choose among sets of kernels.
+
+    Parameters
+    ----------
+    kernel_sets : dict of str to list of str, optional
+        Sets of kernels that compete: a list of names, as in `kernel_names_`, for the name of every
+        set. ``"*"``, ``"?"`` and ``"[...]"`` in a name stand for any letters, one letter and one
+        of several, so that ``{"linear": ["*linear*"], "all": ["*"]}`` asks whether linear kernels
+        are enough. Every set is tried at all points of the grid in the same splits. Of equal
+        scores, and of those within one standard error if `one_standard_error`, the set that is
+        listed first is taken. By default one set of all kernels. Several targets or labels must
+        share their weights; an `approximation` is refused.
+
+    Attributes
+    ----------
+    kernel_set_ : str
+        With `kernel_sets`: name of the set that was chosen. The model is that of this set alone;
+        `kernel_names_` and `weights_` are those of its kernels. Behind `left_out_score_`, the set
+        of a split is the best one in the other splits, too.
+    """
+
+    kernel_sets: Mapping[str, Sequence[str]] | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel_sets": [Mapping, None]}
+
+
 @dataclass(frozen=True)
 class Choice:
     """The point of a grid that was chosen, and the table it was chosen by.
@@ -576,7 +687,7 @@ class Choice:
 
     position: tuple[int, ...]
     positions: list[tuple[int, ...]]
-    params: dict[str, float]
+    params: dict[str, Any]
     attributes: dict[str, Any]
 
     @classmethod
@@ -654,7 +765,7 @@ def _chosen(
 
 def _best(grid: Grid, mean: np.ndarray, held_out: HeldOut) -> tuple[int, ...]:
     """Return the point with the highest score; of equal scores, the least loss or simplest."""
-    equals = _positions(mean == np.nanmax(mean))
+    equals = _of_first_set(grid, _positions(mean == np.nanmax(mean)))
     if len(equals) == 1 or not held_out.loss_breaks_ties:
         return _simplest(grid, equals)
     fewest = _with_fewest_regions(grid, equals)
@@ -674,6 +785,12 @@ def _positions(mask: np.ndarray) -> list[tuple[int, ...]]:
     return [tuple(position) for position in np.argwhere(mask).tolist()]
 
 
+def _of_first_set(grid: Grid, positions: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    if not grid.kernel_sets:
+        return positions
+    return [at for at in positions if at[0] == min(positions)[0]]
+
+
 def _with_fewest_regions(grid: Grid, positions: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
     numbers = [grid.at(position).get("n_regions", 1) for position in positions]
     return [at for at, number in zip(positions, numbers, strict=True) if number == min(numbers)]
@@ -689,7 +806,9 @@ def _simplicity(grid: Grid, position: tuple[int, ...], signs: dict[str, float]) 
     params = grid.at(position)
     # Weights of largest evidence are further from the plain sum than those of any norm.
     params["p"] = np.nan_to_num(params.get("p", 0.0), nan=0.0)
-    return [sign * params.get(name, 0.0) for name, sign in signs.items()]
+    values = [sign * params.get(name, 0.0) for name, sign in signs.items()]
+    # Of sets of kernels, the one that is listed first is the simplest.
+    return [-position[0], *values] if grid.kernel_sets else values
 
 
 # -- The search for a point of a grid: splits, outputs at held-out samples, the choice ------------
@@ -886,32 +1005,43 @@ def outputs_of_splits(
         search.task.part(f"{purpose}split {k + 1}/{n_splits}", n_losses * grid.size)
         for k in range(n_splits)
     ]
-    openers = [partial(search.part, task, split) for split in search.splits]
+    opener = partial(search.part, task)
     if search.one_by_one:
         # Training parts have most of their samples in common: each starts from the last one.
         starts: list[dict[Any, Any]] = [{} for _ in range(n_losses)]
         return [
-            _outputs_of_split(opener, outputs, grid, tol, part, starts)
-            for opener, part in zip(openers, progress, strict=True)
+            _outputs_of_split(opener, split, outputs, grid, tol, part, starts)
+            for split, part in zip(search.splits, progress, strict=True)
         ]
     # The kernels of a single split are not copied to another process.
     parallel = Parallel(n_jobs=None if n_splits == 1 else search.estimator.n_jobs)
     results: list[list[SplitOutputs]] = parallel(
-        delayed(_outputs_of_split)(opener, outputs, grid, tol, part)
-        for opener, part in zip(openers, progress, strict=True)
+        delayed(_outputs_of_split)(opener, split, outputs, grid, tol, part)
+        for split, part in zip(search.splits, progress, strict=True)
     )
     return results
 
 
 def _outputs_of_split(
-    opener: Callable[[], Any],
+    opener: Callable[[Any], Any],
+    split: Any,
     outputs: Callable[..., list[SplitOutputs]],
     grid: Grid,
     tol: float,
     progress: FitTask,
     starts: list[dict[Any, Any]] | None = None,
 ) -> list[SplitOutputs]:
-    """Return the outputs of one split, whose kernels are cut here."""
-    found = outputs(opener(), grid, tol, progress, starts)
+    """Return the outputs of one split, whose kernels are cut here, one set after the other."""
+    if not grid.kernel_sets:
+        found = outputs(opener(split), grid, tol, progress, starts)
+        progress.end()
+        return found
+    of_sets = []
+    for name, kernels in grid.kernel_sets.items():
+        of_sets.append(
+            outputs(opener(split.select(kernels)), grid.of_set(name), tol, progress, None)
+        )
+        if progress.stopped:
+            break
     progress.end()
-    return found
+    return [SplitOutputs.of_sets(parts, grid.shape) for parts in zip(*of_sets, strict=True)]

@@ -50,6 +50,7 @@ from .search import (
     ChoiceParameters,
     ChosenWeights,
     Grid,
+    KernelSetParameters,
     checked_norms,
     checked_regs,
     chosen_by,
@@ -299,7 +300,9 @@ class MKLogistic(KernelClassifier):
 
 
 @storable
-@estimator(LabelParameters, LogisticAttributes, ChoiceParameters, ChosenWeights)
+@estimator(
+    LabelParameters, LogisticAttributes, ChoiceParameters, KernelSetParameters, ChosenWeights
+)
 class MKLogisticCV(KernelClassifier):
     """Multiple kernel logistic regression with p and λ chosen by cross-validation.
 
@@ -550,7 +553,7 @@ class MKGLM(GeneralizedRegressor):
 
 
 @storable
-@estimator(ChoiceParameters, ChosenWeights)
+@estimator(ChoiceParameters, KernelSetParameters, ChosenWeights)
 class MKGLMCV(GeneralizedRegressor):
     """Multiple kernel regression with a smooth convex loss, p and λ chosen by cross-validation.
 

@@ -42,6 +42,7 @@ from .search import (
     ChoiceParameters,
     ChosenWeights,
     Grid,
+    KernelSetParameters,
     Search,
     Split,
     checked_non_negative,
@@ -107,6 +108,18 @@ def same_kernels(train: Any, test: Any, transform: Chain) -> Iterator[PreparedKe
     yield PreparedKernels.centred(stack, transform.transform(test.stack))
 
 
+@dataclass(frozen=True)
+class KernelsOfSets:
+    """The preparation of a grid that begins with sets of kernels: one for every set."""
+
+    kernel_sets: dict[str, np.ndarray]
+
+    def __call__(self, train: Any, test: Any, transform: Chain) -> Iterator[PreparedKernels]:
+        for k, kernels in enumerate(self.kernel_sets.values()):
+            for prepared in same_kernels(train.select(kernels), test.select(kernels), transform):
+                yield replace(prepared, places=((k,),))
+
+
 def held_out_outputs(
     search: Search,
     grid: Grid,
@@ -120,6 +133,8 @@ def held_out_outputs(
     the `purpose`.
     """
     estimator, splits = search.estimator, search.splits
+    if grid.kernel_sets:
+        preparation = KernelsOfSets(grid.kernel_sets)
     # The kernels of a single split are not copied to another process.
     parallel = Parallel(n_jobs=None if len(splits) == 1 else estimator.n_jobs)
     outputs: list[SplitOutputs] = parallel(
@@ -273,7 +288,12 @@ LARGER_PENALTIES = (100.0, 1000.0)
 
 @storable
 @estimator(
-    LabelParameters, CalibrationAttributes, SupportAttributes, ChoiceParameters, ChosenWeights
+    LabelParameters,
+    CalibrationAttributes,
+    SupportAttributes,
+    ChoiceParameters,
+    KernelSetParameters,
+    ChosenWeights,
 )
 class MKSVCCV(KernelClassifier):
     """Multiple kernel support vector classification with p and C chosen by cross-validation.
@@ -408,18 +428,18 @@ class SVCSearchTask(SVCTask):
         return Search.of(estimator, X, y, rows, kernels, samples, n_passes)
 
     def choose(self, search: Search, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
-        machines = partial(ClassMachines.of, self)
+        machines, axis = partial(ClassMachines.of, self), list(grid.values).index("C")
         outputs = held_out_outputs(search, grid, machines)
         chosen = self._chosen(search, grid, outputs)
         for C in self.larger:
             complete = all(part.record.converged.all() for part in outputs)
             if not complete or not _best_at_largest(chosen[1]["cv_results_"]):
                 break
-            more = Grid({**grid.values, "C": np.array([C])})
+            more = replace(grid, values={**grid.values, "C": np.array([C])})
             added = held_out_outputs(search, more, machines, purpose=f"C = {C:g}, ")
             pairs = zip(outputs, added, strict=True)
-            outputs = [part.followed_by(other, axis=1) for part, other in pairs]
-            grid = Grid({**grid.values, "C": np.append(grid.values["C"], C)})
+            outputs = [part.followed_by(other, axis) for part, other in pairs]
+            grid = replace(grid, values={**grid.values, "C": np.append(grid.values["C"], C)})
             chosen = self._chosen(search, grid, outputs)
         return chosen
 
@@ -471,7 +491,7 @@ DEFAULT_WIDTHS = (0.01, 0.1)
 
 
 @storable
-@estimator(SupportAttributes, ChoiceParameters, ChosenWeights)
+@estimator(SupportAttributes, ChoiceParameters, KernelSetParameters, ChosenWeights)
 class MKSVRCV(KernelRegressor):
     """Multiple kernel support vector regression with p, C and ε chosen by cross-validation.
 

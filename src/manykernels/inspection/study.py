@@ -263,6 +263,12 @@ def checked_learner(estimator: KernelEstimator, name: str = "view_importance") -
             f"{name} takes classifiers, regressors and survival models of this package "
             f"that learn one weight per kernel at a norm p, such as MKFDA() or MKSVR(); got {got}."
         )
+    if getattr(estimator, "kernel_sets", None) is not None:
+        raise ValueError(
+            "Importance is measured with the kernels of one set, and kernel_sets has several to "
+            "choose from: pass an estimator with the kernels of one of them, such as the chosen "
+            "one, and kernel_sets=None."
+        )
     return clone(estimator).set_params(kernels="precomputed", verbose=False)
 
 

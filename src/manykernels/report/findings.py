@@ -331,7 +331,7 @@ def weights_of(estimator: KernelEstimator) -> dict[str, Any]:
     }
     p = getattr(estimator, "p_", getattr(estimator, "p", None))
     if p is not None and np.ndim(p) == 0:
-        contents["p"] = _number(as_norm(p))
+        contents["p"] = _text(as_norm(p))
     return contents
 
 
@@ -496,8 +496,10 @@ def _is_at_edge(estimator: KernelEstimator, name: str, results: dict[str, Any]) 
     return len(values) > 1 and getattr(estimator, f"{name}_") in values[[0, -1]]
 
 
-def _number(value: float) -> str:
+def _text(value: float | str) -> str:
     """Return a chosen value as text; the norm of weights of largest evidence is NaN."""
+    if isinstance(value, str):
+        return value
     if np.isnan(value):
         return "evidence"
     return "∞" if np.isinf(value) else f"{value:.4g}"
@@ -508,13 +510,13 @@ def _chosen(
 ) -> dict[str, Any]:
     """Return the chosen values, as text, and their score."""
 
-    def value(name: str) -> float:
+    def value(name: str) -> Any:
         values = getattr(estimator, name)
-        return float(values if which is None else values[which])
+        return values if which is None else values[which]
 
     return {
-        "values": [_number(value(f"{name}_")) for name in parameters],
-        "score": value("best_score_"),
+        "values": [_text(value(f"{name}_")) for name in parameters],
+        "score": float(value("best_score_")),
     }
 
 

@@ -53,12 +53,15 @@ class GridProgress:
     """Latest solved point of a grid; `iteration` counts the points."""
 
     iteration: int
-    params: Mapping[str, float]
+    params: Mapping[str, Any]
     n_inner_solves: int
     rel_gap: float
 
     def __str__(self) -> str:
-        values = "  ".join(f"{name} {value:.6g}" for name, value in self.params.items())
+        values = "  ".join(
+            f"{name} {value if isinstance(value, str) else format(value, '.6g')}"
+            for name, value in self.params.items()
+        )
         return f"{values}  inner solves {self.n_inner_solves}  relative gap {self.rel_gap:.1e}"
 
 
@@ -87,7 +90,7 @@ class GridRecord:
     def note(
         self,
         at: Position,
-        params: Mapping[str, float],
+        params: Mapping[str, Any],
         certificate: SolvedPoint,
         n_inner_solves: int,
     ) -> GridProgress:
@@ -105,6 +108,12 @@ class GridRecord:
             np.concatenate([self.converged, other.converged], axis=axis),
             self.failures + other.failures,
         )
+
+    def enter(self, k: int, record: GridRecord) -> None:
+        """Enter the record of the points at position k of the first axis."""
+        self.rel_gaps[k], self.n_inner_solves[k] = record.rel_gaps, record.n_inner_solves
+        self.converged[k] = record.converged
+        self.failures.extend(record.failures)
 
     @property
     def solved(self) -> NDArray[np.bool_]:
