@@ -74,7 +74,7 @@ class KernelUnion(BaseComposition):
         X, fitted = _shared(X), []
         for name, kernel in self._checked_kernels():
             with naming(f"kernel {name!r}"):
-                kernel = clone(as_kernel(kernel)).fit(X, sample_weight=sample_weight)
+                kernel = clone(as_kernel(kernel)).fit(X, y, sample_weight)
             fitted.append((name, kernel))
         self.kernels_ = fitted
         return self
