@@ -167,14 +167,11 @@ class KernelsOfTargets:
         cls, rows: TrainingRows, source: Source, weights: np.ndarray | None
     ) -> KernelsOfTargets | None:
         """Return the kernels of a fitted source that learn from targets; None without any."""
-        kernels = source.union.kernels_ if isinstance(source, TableSource) else ()
-        # Other sequences are Gaussian kernels that are made on demand.
-        named = kernels if isinstance(kernels, list) else ()
-        mask = [kernel.learns_from_targets for _, kernel in named]
-        targets = rows.kernel_targets
-        if not any(mask) or targets is None or not isinstance(source, TableSource):
+        if not isinstance(source, TableSource):
             return None
-        positions = np.flatnonzero(mask)
+        positions, targets = source.union.learning_from_targets(), rows.kernel_targets
+        if not len(positions) or targets is None:
+            return None
         return cls(source.union.subset(positions), positions, source.table, targets, weights)
 
     def split(

@@ -165,6 +165,11 @@ class KernelUnion(BaseComposition):
         union.kernels_ = [self.kernels_[j] for j in chosen]
         return union
 
+    def learning_from_targets(self) -> np.ndarray:
+        """Return the positions of fitted kernels that learn from targets, as RelevanceRBF does."""
+        check_is_fitted(self)
+        return np.flatnonzero([kernel.learns_from_targets for _, kernel in self.kernels_])
+
     @property
     def names_(self) -> list[str]:
         check_is_fitted(self)
@@ -395,6 +400,10 @@ class RBFSubsets(KernelUnion):
         union = KernelUnion(kernels)
         union.kernels_ = kernels
         return union
+
+    def learning_from_targets(self) -> np.ndarray:
+        """Return no positions: these kernels learn from rows only."""
+        return np.zeros(0, dtype=np.intp)
 
     def diag(self, X: object) -> np.ndarray:
         """Return the self-similarities of a Gaussian, which are one."""
