@@ -25,6 +25,7 @@ from manykernels import (
     view_importance,
 )
 from manykernels.kernels import RBF, RelevanceRBF
+from manykernels.report import report
 from manykernels.scale import Nystrom
 from manykernels.survival import survival_array
 
@@ -156,6 +157,16 @@ def test_file(tmp_path):
     model = MKRidgeCV(KERNELS).fit(X, y)
     save(model, tmp_path / "model.mkl")
     assert_array_equal(load(tmp_path / "model.mkl").predict(X), model.predict(X))
+
+
+def test_reports_do_not_score_closed_forms():
+    X, y = regression()
+    page = report(MKRidge(KERNELS).fit(X, y), X, y)
+    assert "judged" not in page.data
+    remarks = " ".join(page.data["not_computed"])
+    assert "kernels that learn from targets have seen them" in remarks
+    page = report(MKRidgeCV(KERNELS).fit(X, y), X, y)
+    assert "held out in 5 folds" in page.data["judged"]["how"]
 
 
 # -- what is refused --------------------------------------------------------------------------

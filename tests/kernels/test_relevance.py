@@ -1,4 +1,4 @@
-"""RelevanceRBF: the likelihood itself, its derivatives, columns that are found, laws and errors."""
+"""RelevanceRBF: the likelihood itself, its derivatives, known columns, laws and errors."""
 
 import pickle
 
