@@ -30,7 +30,7 @@ from manykernels import (
 from manykernels.cli.commands import chosen
 from manykernels.display import ValidationDisplay
 from manykernels.estimators.search import checked_kernel_sets
-from manykernels.kernels import RBF, Linear
+from manykernels.kernels import RBF, Linear, RelevanceRBF
 from manykernels.report import report
 from manykernels.report.summary import summarize
 from tests.estimators.registry import Recorder, refused, survival_of
@@ -466,3 +466,20 @@ def test_the_checks_of_scikit_learn(kind):
     unexpected = [one for one in broken if one.split(":")[0] not in WEIGHTS_AND_REPEATS]
     assert not unexpected
     assert n_passed > 30
+
+
+def test_kernels_of_targets_are_learnt_in_the_folds_of_their_set():
+    """Pure noise: a kernel that had seen the targets of test rows would predict them."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 30)), rng.normal(size=80)
+    kernels = {"linear": Linear(), "relevance": RelevanceRBF(penalty=0.02), "rbf": RBF()}
+    sets = {"first": ["linear", "rbf"], "second": ["relevance", "rbf"]}
+    options = {"ps": [1], "regs": [0.1, 1.0]}
+    model = MKRidgeCV(kernels, kernel_sets=sets, **options).fit(X, y)
+    alone = MKRidgeCV({name: kernels[name] for name in sets["second"]}, **options).fit(X, y)
+    results = model.cv_results_
+    second = [params["kernel_set"] == "second" for params in results["params"]]
+    np.testing.assert_allclose(
+        results["mean_test_score"][second], alone.cv_results_["mean_test_score"], rtol=1e-8
+    )
+    assert model.left_out_score_ < 0.1

@@ -358,3 +358,12 @@ def test_diabetes_in_two_lines():
     X, y = load_diabetes(return_X_y=True)
     model = MKRidge(p="evidence").fit(X[:200], y[:200])
     assert model.score(X[200:], y[200:]) > 0.45
+
+
+@pytest.mark.parametrize("seed", [15, 16])
+def test_kernels_that_are_the_identity_are_noise(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((60, 20)), rng.standard_normal(60)
+    kernels = [RBF(gamma=gamma) for gamma in (1e-2, 0.05, 1e3, 1e4)]
+    model = MKRidge(kernels, p="evidence").fit(X, y)
+    assert model.certificate_.converged

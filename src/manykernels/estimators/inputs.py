@@ -324,10 +324,12 @@ class TrainingTable:
         centered: bool,
         solver: Any,
         on_demand: bool = False,
+        targets: np.ndarray | None = None,
     ) -> tuple[Any, Source]:
         """Return the kernels of the training rows, and the source for new rows.
 
-        Whatever a kernel takes from data, such as its width, it takes from these rows. If the
+        Whatever a kernel takes from data, such as its width, it takes from these rows, and from
+        their `targets` if it learns from targets (:class:`~.kernels.RelevanceRBF`). If the
         solver works by columns, kernels are computed column by column when it needs them; if they
         are on demand, a few at a time.
         """
@@ -335,7 +337,7 @@ class TrainingTable:
         with explaining_lacking_rows(union, self.X):
             # Columns that were converted to fit the kernels are used again to evaluate them.
             shared = SharedTable(self.X)
-            union.fit(shared, sample_weight=sample_weight)
+            union.fit(shared, targets, sample_weight)
         source = TableSource(union, self.X, trained_columns(union, self.X))
         if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source
@@ -379,6 +381,7 @@ class TrainingMatrices:
         centered: bool,
         solver: Any,
         on_demand: bool = False,
+        targets: np.ndarray | None = None,
     ) -> tuple[Any, Source]:
         """Return the matrices, checked, and the source for new samples."""
         names, width = self.X.names, self.features["n_features_in_"]

@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 
 from ..discriminant import Samples, fisher_targets
 from ..domains import Domain, Simplex, lp_domain, product_domain
-from ..kernels import KernelStack, Views
+from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.completion import preparation_with, refuse_samples_without_kernels
 from ..kernels.composition import views_of
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
@@ -77,9 +77,15 @@ class TrainingKernels:
         *,
         shift_invariant: bool = True,
         solver: Any = None,
+        targets: np.ndarray | None = None,
     ) -> TrainingKernels:
-        """Compute or check the kernels of `rows`; widths are learnt with these sample weights."""
-        stack, source = rows.data.compute(sample_weight, shift_invariant, solver, rows.on_demand)
+        """Compute or check the kernels of `rows`; widths are learnt with these sample weights.
+
+        `targets` are for kernels that learn from them, which are refused without.
+        """
+        stack, source = rows.data.compute(
+            sample_weight, shift_invariant, solver, rows.on_demand, targets
+        )
         if rows.given_groups is not None and isinstance(stack, KernelStack):
             stack = stack._changed(groups=rows.groups)  # for transforms that hold samples out
         by_default = isinstance(rows.data, TrainingTable) and rows.data.kernels is None
@@ -157,6 +163,54 @@ def _whole_views(kernels: np.ndarray, names: list[str]) -> np.ndarray:
     """Those of some default kernels whose view has no others, by the names "view:kernel"."""
     views = np.array([name.rpartition(":")[0] for name in names])
     return kernels[~np.isin(views[kernels], np.delete(views, kernels))]
+
+
+@dataclass(frozen=True)
+class KernelsOfTargets:
+    """Kernels that learn from targets, which every split learns anew from its training rows.
+
+    `union` has these kernels, and `positions` are theirs among all kernels; `table`, `targets`
+    and `weights` are those of all training rows.
+    """
+
+    union: KernelUnion
+    positions: np.ndarray
+    table: Any
+    targets: np.ndarray
+    weights: np.ndarray | None
+
+    @classmethod
+    def of(
+        cls, rows: TrainingRows, source: Source, weights: np.ndarray | None
+    ) -> KernelsOfTargets | None:
+        """Return the kernels of a fitted source that learn from targets; None without any."""
+        if not isinstance(source, TableSource):
+            return None
+        positions, targets = source.union.learning_from_targets(), rows.kernel_targets
+        if not len(positions) or targets is None:
+            return None
+        return cls(source.union.subset(positions), positions, source.table, targets, weights)
+
+    def select(self, kernels: np.ndarray) -> KernelsOfTargets | None:
+        """Return those among some of all kernels; None if there are none."""
+        kept, places = np.nonzero(self.positions[:, None] == kernels)
+        if not len(kept):
+            return None
+        return replace(self, union=self.union.subset(kept), positions=places)
+
+    def split(
+        self, samples: Samples, train: np.ndarray, test: np.ndarray
+    ) -> tuple[Samples, Samples]:
+        """Return training and test samples as :meth:`Samples.split`, with kernels of `train`."""
+        weights = None if self.weights is None else self.weights[train]
+        table = safe_indexing(self.table, train)
+        union = KernelUnion(self.union.kernels).fit(table, self.targets[train], weights)
+        learning, tested = samples.split(train, test)
+        block = union(safe_indexing(self.table, test), table)
+        return (
+            replace(learning, stack=learning.stack._with_kernels(self.positions, union(table))),
+            replace(tested, stack=tested.stack._with_kernels(self.positions, block)),
+        )
 
 
 @storable

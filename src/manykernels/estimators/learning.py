@@ -76,7 +76,7 @@ class Task(ABC):
         weights = rows.weights
         if weights is not None and weights.ndim == 2:
             weights = rows.counts  # every label has weights of its own
-        return TrainingKernels.of(rows, weights, solver=solver)
+        return TrainingKernels.of(rows, weights, solver=solver, targets=rows.kernel_targets)
 
     def preparation(self, missing: str) -> Chain:
         """Return the transform of training kernels, not yet fitted."""

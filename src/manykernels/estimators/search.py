@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -31,7 +31,7 @@ from ..utils.sklearn import warn_caller
 from .base import FitTask, KernelEstimator, estimator
 from .held_out import HeldOut, HeldOutDecisions, HeldOutLabels, HeldOutValues, SplitOutputs
 from .inputs import Source, block_while_fitting, matched_by_label
-from .kernel_data import EVIDENCE, TrainingKernels, distinct_rows
+from .kernel_data import EVIDENCE, KernelsOfTargets, TrainingKernels, distinct_rows
 from .training_rows import TrainingRows, indicator_matrix, is_multilabel
 
 #: p by default: the fewest kernels, the plain sum, and two between. On ten data sets MKFDACV was
@@ -345,23 +345,27 @@ class Split:
     """One split, whose kernels are not cut yet.
 
     `test` are positions in `samples`, or the samples of a validation set, or a list of folds of
-    all samples, which are left out in closed form.
+    all samples, which are left out in closed form. Kernels `of_targets` are learnt anew.
     """
 
     samples: Samples
     train: np.ndarray | None
     test: Any
+    of_targets: KernelsOfTargets | None = None
 
     def parts(self) -> tuple[Samples, Any]:
         """Return the training samples, and the test samples or folds."""
         if self.train is None:
             return self.samples, self.test
+        if self.of_targets is not None:
+            return self.of_targets.split(self.samples, self.train, self.test)
         return self.samples.split(self.train, self.test)
 
     def select(self, kernels: np.ndarray) -> Split:
         """Return the same split of some of the kernels."""
         test = self.test.select(kernels) if isinstance(self.test, Samples) else self.test
-        return Split(self.samples.select(kernels), self.train, test)
+        of_targets = None if self.of_targets is None else self.of_targets.select(kernels)
+        return Split(self.samples.select(kernels), self.train, test, of_targets)
 
     @property
     def tested(self) -> np.ndarray | None:
@@ -381,6 +385,7 @@ class Split:
 class Splits:
     """Training and test parts, cut from kernels that are computed once for all rows.
 
+    Kernels that learn from targets are computed again in every part, from its training rows.
     `estimator` has the parameter ``cv``; `source` gives the kernels of a validation set.
     """
 
@@ -397,9 +402,19 @@ class Splits:
         y = np.asarray(y) if self.samples.n_labels is None else indicator_matrix(y)
         return list(self._each(y))
 
+    @cached_property
+    def _of_targets(self) -> KernelsOfTargets | None:
+        return KernelsOfTargets.of(self.rows, self.source, self.samples.common_weights)
+
     def _each(self, y: np.ndarray) -> Iterator[Split]:
         cv, samples = self.estimator.cv, self.samples
         if isinstance(cv, str):
+            if self._of_targets is not None:
+                names = ", ".join(map(repr, self._of_targets.union.names_))
+                raise ValueError(
+                    f"cv={cv!r} does not go with kernels that learn from targets ({names}), which "
+                    "know the targets of all rows: pass a number of folds, such as cv=5."
+                )
             yield Split(samples, None, self._folds(N_FOLDS))
         elif cv is None or is_number(cv):
             for k, test in enumerate(self._folds(_DEFAULT_FOLDS if cv is None else int(cv))):
@@ -456,7 +471,7 @@ class Splits:
             )
         if len(test) == 0:
             raise ValueError(f"Split {split} has no test samples.")
-        return Split(self.samples, train, test)
+        return Split(self.samples, train, test, self._of_targets)
 
     def _validation_part(self, pair: tuple[Any, ...]) -> Samples:
         if len(pair) != 2:

@@ -120,6 +120,15 @@ class TrainingRows:
         return self.labels.shape[1] if np.ndim(self.labels) == 2 else None
 
     @property
+    def kernel_targets(self) -> np.ndarray | None:
+        """Targets for kernels that learn from them: numbers or indicators; None if neither."""
+        if self.classes is not None:
+            several = self.labels.ndim == 1 and len(self.classes) > 2
+            return np.eye(len(self.classes))[self.labels] if several else self.labels
+        targets = np.asarray(self.targets)
+        return targets if targets.dtype.kind in "biuf" else None
+
+    @property
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes for users."""
         classes = {} if self.classes is None else {"classes_": self.classes}

@@ -4,6 +4,7 @@
 **kernels**
 `base`         `Kernel`, the base class, and the evaluation of kernels tile by tile
 `standard`     linear, polynomial, Gaussian, χ² and other kernels of numbers
+`relevance`    `RelevanceRBF`: a Gaussian whose scales of columns are learnt from targets
 `categories`   kernels of categories and of binary fingerprints
 `strings`      kernels of strings: `Spectrum`, `WeightedDegree`, `Mismatch`, `Gapped`
 `words`        strings as arrays, and counts of their words
@@ -34,6 +35,7 @@ from .auto import NormalScores, auto_kernels, kernels_for
 from .base import Kernel
 from .categories import Categorical, Jaccard, Tanimoto
 from .completion import Presence
+from .relevance import RelevanceRBF
 from .sets import kernels_of_sets
 from .spectral import Bands, Denoise
 from .stack import KernelStack
@@ -64,6 +66,7 @@ __all__ = [
     "Precomputed",
     "Presence",
     "RBFSubsets",
+    "RelevanceRBF",
     "Spectrum",
     "Tanimoto",
     "Views",

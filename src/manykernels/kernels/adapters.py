@@ -146,7 +146,7 @@ class CallableKernel(Kernel):
         # Only lists are converted.
         return X if hasattr(X, "shape") else as_view(X)
 
-    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
         if len(X.shape) == 2:
             self.n_features_in_ = X.shape[1]
 

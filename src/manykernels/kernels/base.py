@@ -199,6 +199,12 @@ class Kernel(BaseEstimator, ABC):
         """Name of the kernel in error messages."""
         return type(self).__name__
 
+    @property
+    def learns_from_targets(self) -> bool:
+        """Whether ``fit`` needs y, so that every split of a cross-validation fits it anew."""
+        inner = (getattr(self, place, None) for place in ("kernel", "left", "right"))
+        return any(isinstance(term, Kernel) and term.learns_from_targets for term in inner)
+
     # -- public methods --------------------------------------------------------------------
 
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -207,7 +213,8 @@ class Kernel(BaseEstimator, ABC):
         Parameters
         ----------
         X : {array-like, dataframe, sparse matrix} of shape (rows, features)
-        y : ignored
+        y : array-like, optional
+            Targets, for kernels that learn from them; others ignore it.
         sample_weight : array-like of shape (rows,), optional
             A row of weight two counts as two equal rows, one of weight zero is ignored.
 
@@ -219,7 +226,7 @@ class Kernel(BaseEstimator, ABC):
         with naming(self._title):
             self.columns_ = tables.resolve_columns(self.columns, X)
             X = self._chosen(X, self.columns_)
-        self._fit(X, sample_weight)
+        self._fit(X, y, sample_weight)
         return self
 
     def __call__(self, X: object, Y: object = None) -> np.ndarray:
@@ -348,7 +355,7 @@ class Kernel(BaseEstimator, ABC):
                 tables.refuse_not_finite(X, "X")  # its message also names the place
             raise
 
-    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
         weights = sample_weights(sample_weight, X)
         self.n_features_in_ = X.shape[1]
         counted = weights > 0

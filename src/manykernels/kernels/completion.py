@@ -703,7 +703,7 @@ class WhereKnown(PartialKernel):
                 "no training sample has values in the columns of this kernel: leave it out."
             )
         with self._explaining():
-            self.kernel_ = clone(self.kernel).fit(known, sample_weight=weights[has])
+            self.kernel_ = clone(self.kernel).fit(known, taken(y, has), weights[has])
         return self
 
     def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
@@ -758,6 +758,11 @@ class Presence(Kernel):
 
     def _diagonal(self, X: np.ndarray) -> np.ndarray:
         return X.mean(axis=1)
+
+
+def taken(y: Any, rows: np.ndarray) -> Any:
+    """Return the targets of some rows, a mask; None without targets."""
+    return None if y is None else np.asarray(y)[rows]
 
 
 def known_where_possible(kernel: Kernel) -> Kernel:

@@ -20,7 +20,7 @@ from ..utils.sklearn import Interval, num_samples, safe_indexing, sample_weights
 from ..utils.storable import storable
 from . import tables
 from .base import Kernel
-from .completion import PartialKernel
+from .completion import PartialKernel, taken
 from .tables import Columns, SharedTable, Table, naming
 from .views import Views, are_views, as_views
 
@@ -63,7 +63,7 @@ class Constant(_AnyTableKernel):
     def is_psd(self) -> bool:
         return self.value >= 0
 
-    def _fit(self, X: object, sample_weight: ArrayLike | None) -> None:
+    def _fit(self, X: object, y: Any, sample_weight: ArrayLike | None) -> None:
         pass
 
     def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
@@ -106,9 +106,9 @@ class _Pair(_AnyTableKernel):
     def _validated(self, X: object) -> SharedTable:
         return SharedTable.of(X)
 
-    def _fit(self, X: object, sample_weight: ArrayLike | None) -> None:
-        self.left_ = clone(self.left).fit(X, sample_weight=sample_weight)
-        self.right_ = clone(self.right).fit(X, sample_weight=sample_weight)
+    def _fit(self, X: object, y: Any, sample_weight: ArrayLike | None) -> None:
+        self.left_ = clone(self.left).fit(X, y, sample_weight)
+        self.right_ = clone(self.right).fit(X, y, sample_weight)
 
     def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
         """Yield the columns of both kernels."""
@@ -225,7 +225,7 @@ class OfView(PartialKernel):
         if not weights[rows].any():
             raise ValueError(f"view {self.view!r}: no training sample has it: leave the view out.")
         with self._explaining():
-            self.kernel_ = clone(self.kernel).fit(table, sample_weight=weights[rows])
+            self.kernel_ = clone(self.kernel).fit(table, taken(y, rows), weights[rows])
         return self
 
     def _rows(self, X: SharedTable) -> tuple[np.ndarray, SharedTable]:
@@ -367,13 +367,14 @@ class After(Kernel):
         if not _takes_texts(self.transformer):
             super()._check_widths(X, Y)
 
-    def _fit(self, X: SharedTable, sample_weight: ArrayLike | None) -> None:
+    def _fit(self, X: SharedTable, y: Any, sample_weight: ArrayLike | None) -> None:
         self._check_transformer()
         weights = sample_weights(sample_weight, X.X)
         key = "learnt", _fingerprint(self.transformer, drawn=False), weights.tobytes()
         transformer, output = X.once(key, lambda: self._learnt(X, weights))
         with naming(self._output_title):
-            kernel = clone(self.kernel).fit(output, sample_weight=weights[weights > 0])
+            counted = weights > 0
+            kernel = clone(self.kernel).fit(output, taken(y, counted), weights[counted])
         self.n_features_in_ = X.shape[1] if len(X.shape) == 2 else 1
         self.transformer_, self.kernel_ = transformer, kernel
         self._fingerprint = _fingerprint(transformer)

@@ -768,6 +768,23 @@ class KernelStack(StoredKernels):
             views = tuple(str(view) for view in views)
         return self._changed(views=views)
 
+    def _with_kernels(self, positions: np.ndarray, other: KernelStack) -> KernelStack:
+        """Return the stack with the kernels of another one at these positions.
+
+        Neither of the two may have been transformed.
+        """
+        data, rows, cols = self.data.copy(), self._rows, self._cols
+        data[positions] = other.data
+        sides = []
+        for old, new in ((rows, other._rows), (cols, other._cols)):
+            if old.diagonal is None or new.diagonal is None:
+                sides.append(replace(old, diagonal=None))
+                continue
+            diagonal = old.diagonal.copy()
+            diagonal[positions] = new.diagonal
+            sides.append(replace(old, diagonal=diagonal))
+        return self._with_data(data, _rows=sides[0], _cols=sides[1])
+
     # -- kernels and their sums ------------------------------------------------------------
 
     def kernel(self, which: int | str) -> np.ndarray:

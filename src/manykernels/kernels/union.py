@@ -74,7 +74,7 @@ class KernelUnion(BaseComposition):
         X, fitted = _shared(X), []
         for name, kernel in self._checked_kernels():
             with naming(f"kernel {name!r}"):
-                kernel = clone(as_kernel(kernel)).fit(X, sample_weight=sample_weight)
+                kernel = clone(as_kernel(kernel)).fit(X, y, sample_weight)
             fitted.append((name, kernel))
         self.kernels_ = fitted
         return self
@@ -164,6 +164,11 @@ class KernelUnion(BaseComposition):
         union = type(self)([self._pairs[j] for j in chosen])
         union.kernels_ = [self.kernels_[j] for j in chosen]
         return union
+
+    def learning_from_targets(self) -> np.ndarray:
+        """Return the positions of fitted kernels that learn from targets, as RelevanceRBF does."""
+        check_is_fitted(self)
+        return np.flatnonzero([kernel.learns_from_targets for _, kernel in self.kernels_])
 
     @property
     def names_(self) -> list[str]:
@@ -395,6 +400,10 @@ class RBFSubsets(KernelUnion):
         union = KernelUnion(kernels)
         union.kernels_ = kernels
         return union
+
+    def learning_from_targets(self) -> np.ndarray:
+        """Return no positions: these kernels learn from rows only."""
+        return np.zeros(0, dtype=np.intp)
 
     def diag(self, X: object) -> np.ndarray:
         """Return the self-similarities of a Gaussian, which are one."""

@@ -612,6 +612,13 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
     known, groups = left_out.known, samples.groups[rows]
     n_splits = getattr(estimator, "n_splits_", 1)
     n_folds = n_splits if n_splits > 1 else len(np.unique(groups))
+    union = getattr(estimator, "union_", None)
+    if n_splits == 1 and union is not None and len(union.learning_from_targets()):
+        return (
+            "Predictions are not scored: these are training samples, and kernels that learn from "
+            "targets have seen them. Pass new samples, or choose parameters by folds, as "
+            f"{name.removesuffix('CV')}CV(cv=5) does."
+        )
     how = counted(int(known.sum()), "training sample")
     if n_splits > 1:
         how += f", held out in {n_splits} folds, the parameters of each chosen by the others"

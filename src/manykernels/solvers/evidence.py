@@ -325,7 +325,14 @@ def _minimizer(point: _Point, damping: float) -> Array:
     assert point.prices is not None
     curvature = point.curvature + damping * np.diag(np.diag(point.curvature))
     curvature[np.diag_indices_from(curvature)] += ACCUMULATED * np.trace(curvature)
-    factor = linalg.cholesky(curvature)
+    try:
+        factor = linalg.cholesky(curvature)
+    except linalg.LinAlgError:
+        # A kernel is nearly the identity, as noise is: differences are rounding errors.
+        values, vectors = linalg.eigh(curvature)
+        values = np.maximum(values, np.sqrt(EPS) * values[-1])
+        curvature = (vectors * values) @ vectors.T
+        factor = linalg.cholesky(curvature)
     linear = curvature @ point.excess + point.gains - point.prices
     right = linalg.solve_triangular(factor, linear, trans=1)
     minimizer: Array = optimize.nnls(factor, right, maxiter=100 * len(right))[0]
