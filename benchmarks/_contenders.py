@@ -37,7 +37,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from manykernels import MKFDA, MKFDACV, MKSVCCV, MKSVRCV, MKLogisticCV, MKRidge, MKRidgeCV
+from manykernels import (
+    MKFDA,
+    MKFDACV,
+    MKSVCCV,
+    MKSVRCV,
+    MKLogisticCV,
+    MKRidge,
+    MKRidgeCV,
+    kernels_for,
+)
+from manykernels.kernels import KernelUnion, RelevanceRBF
 
 Tables = Mapping[str, Any]
 
@@ -228,6 +238,13 @@ def ours(name: str, estimator: Any, **options: Any) -> Contender:
     return Contender(name, lambda tables: estimator(**options), ours=True)
 
 
+def with_relevance(tables: Tables) -> Any:
+    """Return MKRidgeCV with one more kernel, whose scales of columns are learnt from targets."""
+    (table,) = tables.values()
+    kernels = [*kernels_for(table).kernels, ("relevance", RelevanceRBF())]
+    return MKRidgeCV(KernelUnion(kernels))
+
+
 CLASSIFIERS = [
     ours("MKFDACV", MKFDACV),
     ours("MKSVCCV", MKSVCCV),
@@ -248,6 +265,7 @@ REGRESSORS = [
     ours("MKSVRCV", MKSVRCV),
     ours("plain sum", MKRidgeCV, ps=[np.inf]),
     ours("evidence", MKRidge, p="evidence"),
+    Contender("with RelevanceRBF", with_relevance, ours=True),
     Contender("tuned SVR", tuned_svr),
     Contender("tuned ridge", tuned_ridge),
     Contender("boosting", boosted_regression),
