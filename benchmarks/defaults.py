@@ -9,9 +9,10 @@ same with p = ∞, where every kernel has the same weight, and *evidence* has we
 largest evidence, without any folds; *with RelevanceRBF* is MKRidgeCV with one more kernel, whose
 scales of columns are learnt from the targets. The others are given all columns side by side: a
 Gaussian SVC (C and γ by five folds) and logistic regression (C by five folds) on standardised
-columns, or on tf-idf of words; boosting and extra trees (300) with their defaults, given only words
-that occur in ten training texts (CatBoost only where columns times classes are at most 700: beyond,
-a fit takes minutes); for regression SVR, ridge, and a Gaussian process with one Gaussian kernel.
+columns, or on tf-idf of words; boosting and extra trees (300) with their defaults, given only
+words that occur in ten training texts (CatBoost only where columns times classes are at most 700:
+beyond, a fit takes minutes); for regression SVR, ridge, and a Gaussian process with one Gaussian
+kernel.
 
 A difference is that of one of ours and the best of all others, each by its mean over the test
 halves; ± is the standard error of its mean over the divisions. Since divisions share rows,

@@ -114,9 +114,10 @@ def test_each_of_ours_is_compared_alone_and_ranked():
     assert one.ranks() == {"ours": 2.0, "theirs": 1.0, "worse": 4.0, "MKFDACV": 3.0}
     assert "| theirs" in defaults.ranking([one]).splitlines()[2]
     one.n_classes = None
-    assert any(
-        "best mean rank in regression: theirs, 1.0 (asked" in x for x in defaults.verdicts([one])
-    )
+    ridge = Contender("MKRidgeCV", make=dict, ours=True)
+    one.scores[ridge] = [Score(0.5, np.nan, 1.0)] * 2
+    lines = "\n".join(defaults.verdicts([one]))
+    assert "others: 2.0; best: theirs, 1.0 (asked for MKRidgeCV: MISSED)" in lines
 
 
 def test_scores_are_kept(tmp_path, monkeypatch, capsys):
