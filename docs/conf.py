@@ -82,7 +82,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_math_renderer = "mathml"
 html_theme_options = {
-    "logo": {"text": html_title, "alt_text": "manykernels"},
+    "logo": {"text": project, "alt_text": ""},
     "navigation_with_keys": False,
     "show_nav_level": 1,
     "navbar_align": "left",
