@@ -15,7 +15,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-browser explore check docs bench clean
+.PHONY: help setup demo test test-oldest test-slow test-browser explore check docs package bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,12 +40,23 @@ demo: $(STAMP) ## learn which views of a digit matter, and draw it
 
 # One worker per core, and one BLAS thread in each. Tests differ much in length, so a worker
 # that has nothing left to do takes from the others.
-test test-slow test-browser explore: export OPENBLAS_NUM_THREADS = 1
-test test-slow test-browser explore: export OMP_NUM_THREADS = 1
+test test-oldest test-slow test-browser explore: export OPENBLAS_NUM_THREADS = 1
+test test-oldest test-slow test-browser explore: export OMP_NUM_THREADS = 1
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 test: $(STAMP) ## run the tests and the examples in the docstrings
 	$(PYTEST)
+
+# uv resolves to the lowest versions that pyproject.toml names.
+OLDEST := .venv-oldest
+test-oldest: $(OLDEST)/.installed ## run the tests with the oldest versions of the dependencies
+	$(OLDEST)/bin/python -m pytest -n auto --dist worksteal
+
+$(OLDEST)/.installed: pyproject.toml
+	"$(PYTHON)" -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet uv
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct -e ".[test]"
+	@touch $@
 
 test-slow: $(STAMP) ## run the tests that take long: examples, benchmarks, further variants
 	$(PYTEST) -m slow
@@ -61,16 +72,27 @@ export EXPLORE_ROUNDS ?= 20
 explore: $(STAMP) ## look for counterexamples with new random cases (EXPLORE_ROUNDS=20)
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -m hypothesis tests
 
-check: $(STAMP) ## lint, formatting, types
+check: $(STAMP) ## lint, formatting, types, spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
 
 # Without network and without warnings. Examples are drawn again when they have changed.
 docs: export OPENBLAS_NUM_THREADS = 1
 docs: $(STAMP) ## build the documentation, docs/_build/html/index.html
 	rm -rf docs/reference/generated # pages of names that are no more
 	$(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
+
+# The wheel is installed beside its dependencies only, and fits a model there.
+package: $(STAMP) ## build wheel and source archive into dist/, and try the wheel
+	rm -rf dist build/wheel
+	$(BIN)/python -m build
+	$(BIN)/python -m venv build/wheel
+	build/wheel/bin/python -m pip install --quiet dist/*.whl
+	cd build && wheel/bin/python -W error -c 'import numpy as np, manykernels as mk; \
+		X = np.arange(20.0)[:, None]; \
+		print(mk.__version__, mk.MKFDA().fit(X, X[:, 0] > 9).certificate_)'
 
 bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.defaults
@@ -115,5 +137,5 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 
 clean: ## remove everything that can be rebuilt, the environment too
 	rm -rf docs/_build docs/auto_examples docs/reference/generated
-	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

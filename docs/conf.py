@@ -74,12 +74,15 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"manykernels {version}"
+html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
+html_extra_path = ["llms.txt"]
 html_css_files = ["house.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_math_renderer = "mathml"
 html_theme_options = {
+    "logo": {"text": project, "alt_text": ""},
     "navigation_with_keys": False,
     "show_nav_level": 1,
     "navbar_align": "left",

@@ -124,7 +124,12 @@ FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
     [
         (FRAME, FRAME[["a"]], "it has no column 'b' .the first block had 2 columns"),
         (FRAME, FRAME.assign(c=0), "a column 'c' that it had not in the first block"),
-        (FRAME, FRAME.assign(b="x"), "column 'b' is of type str, but was of type float64"),
+        # Strings are of type object before pandas 3.
+        (
+            FRAME,
+            FRAME.assign(b="x"),
+            "column 'b' is of type (str|object), but was of type float64",
+        ),
         (FRAME, FRAME.to_numpy(), "it is an array, but was a data frame of pandas in the first"),
         (FRAME, pl.DataFrame(dict(FRAME)), "data frame of polars, but was a data frame of pandas"),
         (np.ones((2, 2)), np.ones((2, 3)), "it has 3 columns, but had 2 in the first block"),
