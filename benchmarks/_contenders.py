@@ -136,8 +136,7 @@ class TunedSVC(ClassifierMixin, BaseEstimator):
         grid = {"C": _PENALTIES, "gamma": self.gammas}
         self.search_ = GridSearchCV(SVC(), grid, cv=_FOLDS).fit(X, y)
         chosen = SVC(**self.search_.best_params_)
-        n_folds = min(_FOLDS, np.unique(y, return_counts=True)[1].min())
-        self.calibrated_ = CalibratedClassifierCV(chosen, cv=n_folds, ensemble=False).fit(X, y)
+        self.calibrated_ = CalibratedClassifierCV(chosen, cv=_FOLDS, ensemble=False).fit(X, y)
         self.classes_ = self.search_.classes_
         return self
 

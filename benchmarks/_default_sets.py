@@ -22,10 +22,12 @@ class DataSet:
     title: str
     loader: Callable[[], Loaded]
     regression: bool = False
+    #: Least number of rows, so that every class has five to learn from.
+    least: int = 0
 
     def splits(self, y: np.ndarray, n_rows: int, n_splits: int) -> list[tuple[Any, Any]]:
         """Training and test halves of at most `n_rows` random rows, classes in equal parts."""
-        half = min(len(y), n_rows) // 2
+        half = min(len(y), max(n_rows, self.least)) // 2
         kind = ShuffleSplit if self.regression else StratifiedShuffleSplit
         splitter = kind(n_splits, train_size=half, test_size=half, random_state=0)
         return list(splitter.split(np.zeros(len(y)), y))
@@ -65,7 +67,7 @@ SETS = {
     "mfeat": DataSet("Multiple Features, 6 views", _data.mfeat),
     "pendigits": DataSet("Pen digits, 4 views", _data.pendigits),
     "bbc": DataSet("BBC news, 4 views, sparse", _data.bbc),
-    "leaves": DataSet("Leaves, 3 views", _data.leaves),
+    "leaves": DataSet("Leaves, 3 views", _data.leaves, least=1000),
     "scene15": DataSet("Scene15, 3 views", _data.scene15),
     "breast_tcga": DataSet("Breast TCGA, 3 views", _data.breast_tcga),
     "sonar": DataSet("Sonar", _one(_data.sonar)),
