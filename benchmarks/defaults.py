@@ -2,8 +2,8 @@
 
     python -m benchmarks.defaults [--quick] [--sets mfeat,sonar] [--results FILE] [--write]
 
-Each data set, at most 800 rows of it (leaves 1000), is cut into halves at random three times, classes in equal
-parts: one half to learn from, one to be judged on. Ours learn from the views as they are, with
+Each data set, at most 800 rows of it (leaves 1000), is cut into halves at random three times,
+classes in equal parts: one half to learn from, one to be judged on. Ours learn from the views as they are, with
 the kernels of ``auto_kernels`` and all other parameters at their defaults; *plain sum* is the
 same with p = ∞, where every kernel has the same weight, and *evidence* has weights and λ of
 largest evidence, without any folds; *with RelevanceRBF* is MKRidgeCV with one more kernel, whose
