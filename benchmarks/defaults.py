@@ -3,12 +3,12 @@
     python -m benchmarks.defaults [--quick] [--sets mfeat,sonar] [--results FILE] [--write]
 
 Each data set, at most 800 rows of it (leaves 1000), is cut into halves at random three times,
-classes in equal parts: one half to learn from, one to be judged on. Ours learn from the views as they are, with
-the kernels of ``auto_kernels`` and all other parameters at their defaults; *plain sum* is the
-same with p = ∞, where every kernel has the same weight, and *evidence* has weights and λ of
-largest evidence, without any folds; *with RelevanceRBF* is MKRidgeCV with one more kernel, whose
-scales of columns are learnt from the targets. The others are given all columns side by side: a
-Gaussian SVC (C and γ by five folds) and logistic regression (C by five folds) on standardised
+classes in equal parts: one half to learn from, one to be judged on. Ours learn from the views as
+they are, with the kernels of ``auto_kernels`` and all other parameters at their defaults; *plain
+sum* is the same with p = ∞, where every kernel has the same weight, and *evidence* has weights and
+λ of largest evidence, without any folds; *with RelevanceRBF* is MKRidgeCV with one more kernel,
+whose scales of columns are learnt from the targets. The others are given all columns side by side:
+a Gaussian SVC (C and γ by five folds) and logistic regression (C by five folds) on standardised
 columns, or on tf-idf of words; boosting and extra trees (300) with their defaults, given only
 words that occur in ten training texts (CatBoost only where columns times classes are at most 700:
 beyond, a fit takes minutes); for regression SVR, ridge, and a Gaussian process with one Gaussian
