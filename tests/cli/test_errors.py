@@ -29,9 +29,9 @@ OUT = ("--output", "m.skops")
         ([*FIT, *OUT, "--view", "a=b.csv"], 2, "There are several views 'a'"),
         ([*FIT, *OUT, "--view", "c=c.csv"], 1, "There is no file 'c.csv'."),
         (
-            [*FIT, *OUT, "--view", "c=c.xlsx"],
+            [*FIT, *OUT, "--view", "c=c.doc"],
             1,
-            "format of 'c.xlsx' is not supported; supported are .csv",
+            "format of 'c.doc' is not supported; supported are .csv",
         ),
         ([*FIT, *OUT, "--view", "c=a.csv:z"], 1, "'a.csv' has no column 'z'; it has 'id', 'x'"),
         ([*FIT, *OUT, "--view", "c=a.csv:rbg(k=1)"], 2, "There is no kernel 'rbg'; there are lin"),

@@ -34,9 +34,9 @@ View = Annotated[
         "--view",
         metavar="NAME=FILE[:COLUMNS][:KERNEL]",
         help="A view; repeat the option for each view. Examples: a=a.csv, a=a.csv:age,dose, "
-        "a=a.csv:age:rbf(gamma=0.5). Files are .csv, .tsv, .parquet, .fasta, .h5ad, .h5mu, or "
-        "kernel matrices in .npz or .mat. Without a kernel, default kernels are chosen by the "
-        "type of the data.",
+        "a=a.csv:age:rbf(gamma=0.5). Files are .csv, .tsv, also with .gz or .zst, .xlsx, "
+        ".parquet, .fasta, .h5ad, .h5mu, or kernel matrices in .npz or .mat. Without a "
+        "kernel, default kernels are chosen by the type of the data.",
     ),
 ]
 Index = Annotated[
@@ -45,6 +45,30 @@ Index = Annotated[
         metavar="COLUMN",
         help="Column with the names of the samples, in every file. Without it, rows are matched "
         "by their order.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Encoding of text files, such as latin-1 or cp1252. By default UTF-16 is detected by "
+        "its byte-order mark, other files are UTF-8, or latin-1 with a note.",
+    ),
+]
+Transpose = Annotated[
+    str | None,
+    typer.Option(
+        metavar="all|VIEWS",
+        help="Views whose tables have a column per sample: the first row has the names of the "
+        "samples, the first column those of the features.",
+    ),
+]
+MatchIds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="case,number",
+        help="Match names of samples that are written differently. case: S1 is s1. number: 007 "
+        "and 7.0 are 7, and s007 is s7. Results have the names after these changes.",
     ),
 ]
 Target = Annotated[
@@ -173,7 +197,7 @@ Table = Annotated[
 def _request(context: typer.Context) -> Request:
     """Return the request given by the options that several commands share."""
     options = {name: value for name, value in context.params.items() if name in OPTIONS}
-    return Request.of(context.params["view"] or (), context.params["spec"], **options)
+    return Request.of(context.params["view"] or (), context.params.get("spec"), **options)
 
 
 def _show_version(requested: bool) -> None:
@@ -210,6 +234,9 @@ def fit(
     ],
     view: View = None,
     index: Index = None,
+    encoding: Encoding = None,
+    transpose: Transpose = None,
+    match_ids: MatchIds = None,
     target: Target = None,
     time: Time = None,
     event: Event = None,
@@ -273,9 +300,13 @@ def fit(
 
 @app.command()
 def predict(
+    context: typer.Context,
     model: Model,
     view: View = None,
     index: Index = None,
+    encoding: Encoding = None,
+    transpose: Transpose = None,
+    match_ids: MatchIds = None,
     at: Annotated[
         str | None,
         typer.Option(
@@ -306,8 +337,7 @@ def predict(
 
     run(
         model,
-        view or (),
-        index=index,
+        _request(context),
         at=at,
         output=output,
         escape_formulas=escape_formulas,
@@ -339,6 +369,9 @@ def importance(
     context: typer.Context,
     view: View = None,
     index: Index = None,
+    encoding: Encoding = None,
+    transpose: Transpose = None,
+    match_ids: MatchIds = None,
     target: Target = None,
     time: Time = None,
     event: Event = None,
@@ -382,6 +415,9 @@ def compare(
     context: typer.Context,
     view: View = None,
     index: Index = None,
+    encoding: Encoding = None,
+    transpose: Transpose = None,
+    match_ids: MatchIds = None,
     target: Target = None,
     time: Time = None,
     event: Event = None,

@@ -4,6 +4,7 @@ No code in a file is executed. Files that would unpack to far more than their si
 before they are unpacked.
 """
 
+import codecs
 import gzip
 import io
 import re
@@ -13,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from ..kernels.views import named_tables
 from ..persistence.archive import check_array
 from ..utils.files import GIB
 from ..utils.numerics import available_memory
-from .console import DataError, listed, sentence
+from .console import DataError, listed, note, sentence
 
 # -- MAT files, versions 5 to 7 -------------------------------------------------------------------
 #
@@ -247,6 +248,10 @@ _PIECE = 2**22
 # kernels are compressed to a hundredth at best; a higher compression is an attack on the memory.
 _MODEST = GIB
 _MOST_PACKED = 100
+# Suffixes of compressed text files.
+_PACKERS = (".gz", ".zst")
+# Control characters that text files do not have.
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
@@ -278,12 +283,31 @@ def is_readable(path: Path) -> bool:
     return _suffix(path) in READERS
 
 
-def read(path: Path, part: str | None = None, texts: Collection[str] = ()) -> Contents:
-    """Read a file.
+@dataclass(frozen=True)
+class How:
+    """How a file is read.
 
-    `part` selects one of several tables in it. The columns `texts`, such as the labels, are read
-    as text.
+    Attributes
+    ----------
+    part : str, optional
+        One of several tables in the file.
+    texts : collection of str
+        Columns that are read as text, such as the labels.
+    encoding : str, optional
+        Encoding of text files; by default it is detected.
+    transpose : bool
+        Whether a table has a column per sample: its first row has the names of the samples, its
+        first column the names of the features.
     """
+
+    part: str | None = None
+    texts: Collection[str] = ()
+    encoding: str | None = None
+    transpose: bool = False
+
+
+def read(path: Path, how: How = How()) -> Contents:
+    """Read a file."""
     reader = READERS.get(_suffix(path))
     if reader is None:
         raise DataError(
@@ -295,8 +319,12 @@ def read(path: Path, part: str | None = None, texts: Collection[str] = ()) -> Co
         raise DataError(f"There is no file {str(path)!r}.")
     if not path.is_file():
         raise DataError(f"{str(path)!r} is not a file.")
+    if path.suffix.lower() in _PACKERS and reader not in (_separated, _fasta):
+        raise DataError(f"{str(path)!r} is compressed: unpack it first.")
+    if how.transpose and reader not in (_separated, _parquet, _excel):
+        raise DataError(f"{str(path)!r} is not a table that --transpose could turn.")
     try:
-        return reader(path, part, texts)
+        return reader(path, how)
     except DataError:
         raise
     except Exception as error:  # libraries raise many kinds of errors about damaged files
@@ -305,8 +333,8 @@ def read(path: Path, part: str | None = None, texts: Collection[str] = ()) -> Co
 
 
 def _suffix(path: Path) -> str:
-    name = path.name.lower()
-    return Path(name.removesuffix(".gz")).suffix if name.endswith(".gz") else path.suffix.lower()
+    name = Path(path.name.lower())
+    return Path(name.stem).suffix if name.suffix in _PACKERS else name.suffix
 
 
 def _most_bytes(path: Path) -> int:
@@ -338,34 +366,148 @@ def refuse_too_large(path: Path, n_bytes: int, reader: str) -> None:
 # -- tables ----------------------------------------------------------------------------------
 
 
-def _separated(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _opened(path: Path) -> IO[bytes]:
+    """Open a file, unpacking it if it is compressed."""
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return gzip.open(path)  # type: ignore[return-value]
+    if suffix != ".zst":
+        return path.open("rb")
+    try:
+        import zstandard
+    except ImportError as error:
+        raise DataError(
+            f"{str(path)!r} needs zstandard: pip install zstandard, or unpack the file first."
+        ) from error
+    return zstandard.open(path, "rb")
+
+
+def _separated(path: Path, how: How) -> Contents:
     """Read a text file with a line per sample, separated by commas, semicolons or tabs."""
+    n_bytes = path.stat().st_size
+    if path.suffix.lower() in _PACKERS:
+        n_bytes = _unpacked(path)
+        refuse_bomb(path, n_bytes)
     # A number has about as many characters as bytes in memory.
-    refuse_too_large(path, path.stat().st_size, "read_csv")
-    with path.open("rb") as file:
+    refuse_too_large(path, n_bytes, "read_csv")
+    with _opened(path) as file:
         start = file.read(_LOOKED_AT)
-    if b"\0" in start:
+    encoding = how.encoding or _encoding(path, start)
+    text = start.decode(encoding, errors="replace")
+    if "\0" in text:
         raise ValueError("it is not text")
-    text = start.decode("utf-8", errors="replace")
     header = next(iter(text.splitlines()), "")
     separator = max(",;\t", key=header.count)
     comma = separator == ";" and re.search(r"(^|;)-?\d+,\d", text, re.MULTILINE) is not None
-    options = {"sep": separator, "encoding": "utf-8-sig", "compression": None}
-    names = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0].fillna("")
-    _refuse_duplicates([name.strip() for name in names])
-    frame = pd.read_csv(
-        path,
-        decimal="," if comma else ".",
-        low_memory=False,
-        skipinitialspace=True,
-        # Keeps labels such as 007.
-        dtype={name: str for name in names if name.strip() in texts},
-        **options,
-    )
-    return Contents(path, _named_columns(frame))
+    options = {
+        "sep": separator,
+        "decimal": "," if comma else ".",
+        "low_memory": False,
+        "skipinitialspace": True,
+    }
+    try:
+        with _opened(path) as file:
+            first = {"sep": separator, "encoding": encoding}
+            names = pd.read_csv(file, header=None, nrows=1, dtype=str, **first)
+        names = names.iloc[0].fillna("")
+        _refuse_duplicates([name.strip() for name in names])
+        if how.transpose and "" in list(names[1:]):
+            raise ValueError("its first row must have the name of a sample in every column")
+        # Text keeps labels such as 007.
+        dtype: Any = {name: str for name in names if name.strip() in how.texts}
+        with _opened(path) as file:
+            dtype = str if how.transpose else dtype
+            frame = pd.read_csv(file, dtype=dtype, encoding=encoding, **options)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"its text is not encoded as {encoding}: pass its encoding as --encoding, such as "
+            "--encoding cp1252"
+        ) from error
+    if not how.transpose:
+        return Contents(path, _named_columns(frame))
+    turned = _turned(frame)
+    # Columns of numbers are recognised when the turned table is read as text.
+    buffer = io.StringIO()
+    turned.to_csv(buffer, sep=separator, index=False)
+    buffer.seek(0)
+    types = {name: str for name in turned.columns if name in how.texts}
+    frame = pd.read_csv(buffer, dtype=types, skip_blank_lines=False, **options)
+    return Contents(path, _named_columns(frame), turned.index)
 
 
-def _parquet(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _encoding(path: Path, start: bytes) -> str:
+    """Return the encoding of a text file: by its byte-order mark, UTF-8, or else Latin-1."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with _opened(path) as file:
+            while piece := file.read(_PIECE):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        if _CONTROL.search(start):
+            raise ValueError("it is not text") from None
+        note(
+            f"{str(path)!r} is not encoded as UTF-8 and is read as latin-1 (Western European). "
+            "If letters are wrong, pass its encoding, such as --encoding cp1250."
+        )
+        return "latin-1"
+    return "utf-8-sig"
+
+
+def _turned(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with samples in columns as one with samples in rows, with their labels."""
+    names = frame.iloc[:, 0]
+    if len(frame.columns) < 2:
+        raise ValueError("it has no columns of samples besides the names of the features")
+    if names.isna().any():
+        row = int(np.flatnonzero(names.isna())[0]) + 1
+        raise ValueError(f"its first column, with the names of features, is empty in row {row}")
+    turned = frame.iloc[:, 1:].T
+    turned.columns = [str(name).strip() for name in names]
+    _refuse_duplicates(list(turned.columns))
+    turned.index = pd.Index([str(name).strip() for name in turned.index])
+    return turned
+
+
+def _excel(path: Path, how: How) -> Contents:
+    """Read the first sheet of an Excel file."""
+    try:
+        import openpyxl  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        raise DataError(
+            f'{str(path)!r} needs openpyxl: pip install "manykernels[cli,excel]", or save the '
+            "sheet as .csv."
+        ) from error
+    n_bytes = size_of_npz(path)
+    refuse_bomb(path, n_bytes)
+    refuse_too_large(path, n_bytes, "read_csv")
+    with pd.ExcelFile(path, engine="openpyxl") as file:
+        first, *others = file.sheet_names
+        names = file.parse(first, header=None, nrows=1, dtype=str)
+        if names.empty:
+            raise ValueError(f"its first sheet, {first!r}, is empty")
+        names = names.iloc[0].fillna("")
+        _refuse_duplicates([name.strip() for name in names])
+        dtype = {name: str for name in names if name.strip() in how.texts}
+        frame = file.parse(first, dtype=dtype)
+    if others:
+        note(f"{str(path)!r} has several sheets: the first, {first!r}, is read.")
+    return _of_types(path, frame, how)
+
+
+def _of_types(path: Path, frame: pd.DataFrame, how: How) -> Contents:
+    """Return the contents of a table whose cells have types."""
+    if not how.transpose:
+        return Contents(path, _named_columns(frame))
+    turned = _turned(frame)
+    types = {name: str for name in turned.columns if name in how.texts}
+    columns = turned.reset_index(drop=True).infer_objects().astype(types)
+    return Contents(path, _named_columns(columns), turned.index)
+
+
+def _parquet(path: Path, how: How) -> Contents:
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(path)
@@ -375,7 +517,7 @@ def _parquet(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     frame = pd.read_parquet(path)
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
-    return Contents(path, _named_columns(frame))
+    return _of_types(path, frame, how)
 
 
 def _named_columns(frame: pd.DataFrame) -> pd.DataFrame:
@@ -397,7 +539,9 @@ def _refuse_duplicates(names: list[str]) -> None:
 # -- sequences -------------------------------------------------------------------------------
 
 
-def _fasta(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _fasta(path: Path, how: How) -> Contents:
+    if path.suffix.lower() == ".zst":
+        raise ValueError("unpack it first, or compress it as .gz")
     if path.suffix.lower() == ".gz":
         refuse_bomb(path, _unpacked(path))
     records = read_fasta(path)
@@ -409,7 +553,7 @@ def _fasta(path: Path, part: str | None, texts: Collection[str]) -> Contents:
 def _unpacked(path: Path) -> int:
     """Return the unpacked size of a file, or a number above the limit if it is larger."""
     most, length = _most_bytes(path), 0
-    with gzip.open(path) as file:
+    with _opened(path) as file:
         while length <= most and (piece := file.read(_PIECE)):
             length += len(piece)
     return length
@@ -418,12 +562,12 @@ def _unpacked(path: Path) -> int:
 # -- kernels ---------------------------------------------------------------------------------
 
 
-def _npz(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _npz(path: Path, how: How) -> Contents:
     refuse_bomb(path, size_of_npz(path))
     return _of_arrays(path, read_npz(path))
 
 
-def _mat(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _mat(path: Path, how: How) -> Contents:
     return _of_arrays(path, read_mat(path, _most_bytes(path)))
 
 
@@ -435,7 +579,7 @@ def _of_arrays(path: Path, arrays: dict[str, np.ndarray]) -> Contents:
 # -- single cells ----------------------------------------------------------------------------
 
 
-def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _modality(path: Path, how: How) -> Contents:
     """Read a modality of MuData, or a table of AnnData, with the columns of ``obs``."""
     try:
         if path.suffix.lower() == ".h5mu":
@@ -448,13 +592,13 @@ def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
         ) from error
     data = (package.read_h5mu if path.suffix.lower() == ".h5mu" else package.read_h5ad)(path)
     tables = named_tables(data)
-    if part is None and len(tables) > 1 and "X" not in tables:
+    if how.part is None and len(tables) > 1 and "X" not in tables:
         raise DataError(
             f"{str(path)!r} has several tables: select one, as in "
             f"--view {next(iter(tables))}={path.name}:{next(iter(tables))}; "
             f"there are {listed(tables)}."
         )
-    name = part or ("X" if "X" in tables else next(iter(tables)))
+    name = how.part or ("X" if "X" in tables else next(iter(tables)))
     if name not in tables:
         raise DataError(f"{str(path)!r} has no table {name!r}, only {listed(tables)}.")
     labels = pd.Index([str(label) for label in tables[name].labels])
@@ -466,11 +610,12 @@ def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
 
 
 #: Readers by file suffix.
-READERS: dict[str, Callable[[Path, str | None, Collection[str]], Contents]] = {
+READERS: dict[str, Callable[[Path, How], Contents]] = {
     ".csv": _separated,
     ".tsv": _separated,
     ".txt": _separated,
     ".parquet": _parquet,
+    ".xlsx": _excel,
     ".fasta": _fasta,
     ".fa": _fasta,
     ".faa": _fasta,
