@@ -199,7 +199,7 @@ def test_columns_that_look_odd(folder, run):
     options = ("--view", "a=a.csv", "--target", "label", *QUICK, "--output", "n.skops")
     code, _, err = run("fit", *options)
     assert code == 1
-    assert "view 'a': column 'name' is text, and 50 of 50 entries are different" in err
+    assert "column 'name' of view 'a' is text, and 50 of 50 entries are different" in err
     assert "column 'name' of view 'a' has a different text in every row" in err
     assert "--index name" in err
 
@@ -517,7 +517,8 @@ def test_text_stays_text_in_a_file_where_it_looks_like_numbers(folder, run):
     few.assign(age="old").to_csv("old.csv", index=False)
     code, _, err = run("predict", "m.skops", "--view", "b=old.csv")
     assert code == 1
-    assert "view 'b': column 'age' held numbers in training, and holds text now" in err
+    assert "column 'age' of view 'b' has 'old' in row 1" in err
+    assert "but the training data have numbers: write a number in the file" in err
 
 
 def test_text_that_is_no_category_is_named(folder, run):
@@ -526,8 +527,9 @@ def test_text_that_is_no_category_is_named(folder, run):
     options = ("--index", "id", "--target", "label", *QUICK, "--output", "m.skops")
     code, _, err = run("fit", "--view", "a=smiles.csv", *options)
     assert code == 1
-    assert "view 'a': column 'smiles' is text, and 40 of 40 entries are different" in err
-    assert "--view b=file.csv:column:spectrum" in err
+    assert "column 'smiles' of view 'a' is text, and 40 of 40 entries are different" in err
+    assert "--view text=smiles.csv:smiles:spectrum" in err
+    assert "select the other columns, --view a=smiles.csv:x,y." in err
     assert ".on(" not in err
     views = ("--view", "a=smiles.csv:x,y", "--view", "s=smiles.csv:smiles:spectrum(k=1)")
     assert run("fit", *views, *options)[0] == 0

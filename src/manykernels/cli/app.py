@@ -587,6 +587,11 @@ def _print_misuse(error: BaseException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "manykernels"
     message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
+    if getattr(error, "option_name", None) in ("--kernel", "--kernels"):
+        message = (
+            f"No such option: {error.option_name}. "  # type: ignore[attr-defined]
+            "Kernels are written behind the file of a view: --view a=a.csv:polynomial"
+        )
     return _print(f"{message}. Help: {command} --help", _MISUSED)
 
 

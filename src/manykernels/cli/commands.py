@@ -32,6 +32,7 @@ from ..report.findings import Samples as ReportSamples
 from ..report.findings import judgement
 from ..survival.curves import survival_probabilities
 from ..utils.files import replacing
+from .cells import check_cells, refuse_texts
 from .console import (
     DataError,
     UsageError,
@@ -54,6 +55,7 @@ from .samples import (
     labelled,
     machine_for,
     refuse_different_lengths,
+    refuse_empty_cells,
     refuse_missing_views,
     training_samples,
 )
@@ -357,7 +359,12 @@ def predict(
     if times is not None:
         refuse_times(model, times)
     X, labels = new_samples(model, request)
-    table = prediction_table(model, X, labels, times)
+    try:
+        table = prediction_table(model, X, labels, times)
+    except ValueError:
+        if isinstance(X, Views):
+            refuse_empty_cells(X, "fit the model with --impute")
+        raise
     if output is None:
         _show(without_formulas(table) if escape_formulas else table)
     outputs.add("predictions", output, lambda path: save_table(table, path, escape_formulas))
@@ -525,7 +532,11 @@ def _training_columns(contents: Contents, trained: Any, name: str) -> Any:
     unused = [column for column in frame.columns if column not in used]
     if unused:
         note(f"columns of {str(contents.path)!r} that the model does not use: {listed(unused)}.")
-    return frame[expected]
+    frame = frame[expected]
+    numbers = [column for column in expected if pd.api.types.is_numeric_dtype(trained[column])]
+    refuse_texts(frame, contents, name, numbers, "the training data have numbers")
+    check_cells(frame, contents, name)
+    return frame
 
 
 def _blocks(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import codecs
+import difflib
 import inspect
 import math
 import re
@@ -73,7 +74,7 @@ def view_of(text: str) -> ViewRequest:
         else:
             raise UsageError(
                 f"--view {text!r}: {part!r} is not a kernel; there are {', '.join(KERNELS)}. "
-                "Columns come first, separated by commas."
+                f"Columns come first, separated by commas.{similar_kernel(part)}"
             )
     if columns is not None and "" in columns:
         raise UsageError(f"--view {text!r} has an empty column name. {_HOW}.")
@@ -119,13 +120,25 @@ def kernel_of(text: str) -> Kernel:
     name, parameters = _call(text)
     kind = KERNELS.get(name.lower())
     if kind is None:
-        raise UsageError(f"There is no kernel {name!r}; there are {', '.join(KERNELS)}.")
+        raise UsageError(
+            f"There is no kernel {name!r}; there are {', '.join(KERNELS)}.{similar_kernel(name)}"
+        )
     known = [name for name in inspect.signature(kind).parameters if name != "columns"]
     for parameter in parameters:
         if parameter not in known:
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise UsageError(f"The kernel {name} has no parameter {parameter!r}; {has}.")
     return kind(**parameters)
+
+
+def similar_kernel(name: str) -> str:
+    """Return a sentence with the kernel that a name may stand for, or an empty text."""
+    text = name.strip().lower()
+    full = {"gaussian": "rbf", "gauss": "rbf", "chi2": "chisquare", "histogram": "intersection"}
+    names = [kernel for kernel in KERNELS if len(text) > 2 and kernel.startswith(text)]
+    names = names or difflib.get_close_matches(text, KERNELS, 1, 0.75)
+    kernel = full.get(text) or (names[0] if names else None)
+    return f" If a kernel is meant, its name is {kernel}." if kernel else ""
 
 
 def _call(text: str) -> tuple[str, dict[str, Any]]:
@@ -302,6 +315,13 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     for name in _NUMBERS:
         if name in fields:
             checked[name] = numbers_of(fields[name], name)
+            if name == "p" and any(number < 1.0 for number in checked[name] or ()):
+                raise UsageError(
+                    "p must be at least 1: 1 (sparse weights), 2, inf (equal weights) or a number "
+                    f"between; got {fields[name]!r}."
+                )
+            if name != "p" and any(number <= 0.0 for number in checked[name] or ()):
+                raise UsageError(f"{name} must be positive; got {fields[name]!r}.")
     for name in _COLUMNS:
         if name in fields:
             text, value = _with_value(fields[name], name)

@@ -1,6 +1,7 @@
 """Samples from several files, their target, and the estimator for them."""
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,16 +15,30 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 
 from ..estimators import MKFDACV, MKGLMCV, MKSVCCV, MKSVRCV, MKCoxCV, MKLogisticCV, MKRidgeCV
-from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels, kernels_of_sets
+from ..kernels import (
+    RBF,
+    ChiSquare,
+    Intersection,
+    Kernel,
+    KernelStack,
+    KernelUnion,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Views,
+    auto_kernels,
+    kernels_of_sets,
+)
 from ..kernels.auto import as_union
 from ..kernels.tables import naming, select_columns
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
 from ..survival import survival_target
 from ..survival.targets import SurvivalTargetError, check_informative
+from .cells import check_cells, refuse_texts
 from .console import DataError, UsageError, listed, note
 from .files import WITH_PARTS, Contents, How, is_readable, read
-from .request import Request, ViewRequest
+from .request import Request, ViewRequest, similar_kernel
 
 # -- Targets --------------------------------------------------------------------------------------
 
@@ -508,6 +523,9 @@ def _with_target(X: Any, labels: pd.Index, y: Any, request: Request) -> tuple[An
     return X, labels, y.loc[labels]
 
 
+# Kernels that take columns of numbers only.
+_OF_NUMBERS = (RBF, ChiSquare, Intersection, Laplacian, Linear, Polynomial)
+
 # -- views -----------------------------------------------------------------------------------
 
 
@@ -534,6 +552,7 @@ def _table(view: ViewRequest, contents: Contents, request: Request) -> Any:
         if absent:
             raise DataError(
                 f"{path!r} has no column {absent[0]!r}; it has {listed(frame.columns)}."
+                f"{similar_kernel(absent[0])}"
             )
         for role, name in taken.items():
             if name in view.columns:
@@ -551,6 +570,12 @@ def _table(view: ViewRequest, contents: Contents, request: Request) -> Any:
         frame = frame.drop(columns=empty)
     if labels is None:
         _note_names(frame, view.name)
+    default = not view.kernels and view.name != request.sets
+    for kernel in view.kernels:
+        if isinstance(kernel, _OF_NUMBERS):
+            reason = f"the kernel {type(kernel).__name__.lower()} needs numbers"
+            refuse_texts(frame, contents, view.name, frame.columns, reason)
+    check_cells(frame, contents, view.name, categories=default)
     return frame if labels is None else frame.set_axis(labels)
 
 
@@ -560,7 +585,7 @@ def _note_names(frame: pd.DataFrame, view: str) -> None:
     if not pd.api.types.is_numeric_dtype(first) and first.is_unique and len(frame) > 1:
         note(
             f"column {first.name!r} of view {view!r} has a different text in every row: if it "
-            f"names the samples, pass --index {first.name}."
+            f"names the samples, pass --index {shlex.quote(str(first.name))}."
         )
 
 
@@ -694,7 +719,7 @@ def approximation_of(request: Request, machine: str) -> Approximation | str:
 def kernels_of(request: Request, views: Views) -> dict[str, Any] | None:
     """Return the kernels of each view; None for default kernels without imputation."""
     if not request.impute:
-        _refuse_empty_cells(views)
+        refuse_empty_cells(views)
     given = any(view.kernels for view in request.views) or request.sets_file is not None
     if not request.impute and not given:
         return None
@@ -744,7 +769,11 @@ def _imputer(table: pd.DataFrame) -> ColumnTransformer | SimpleImputer:
     return imputer.set_output(transform="pandas")
 
 
-def _refuse_empty_cells(views: Views) -> None:
+def refuse_empty_cells(
+    views: Views,
+    way_out: str = "pass --impute to use the median of a column, or its most frequent text",
+) -> None:
+    """Raise if a cell of a sample that has the view is empty."""
     for name, table in views.items():
         if not isinstance(table, pd.DataFrame):
             continue
@@ -753,6 +782,6 @@ def _refuse_empty_cells(views: Views) -> None:
             row, column = np.argwhere(empty)[0]
             raise DataError(
                 f"View {name!r} has empty cells ({int(empty.sum())}), the first in column "
-                f"{table.columns[column]!r} of {str(table.index[row])!r}: fill them in, or pass "
-                "--impute to use the median of a column, or its most frequent text."
+                f"{table.columns[column]!r} of {str(table.index[row])!r}: fill them in, or "
+                f"{way_out}."
             )
