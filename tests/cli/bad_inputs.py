@@ -193,7 +193,7 @@ def odd_survival(rng):
 def odd_binaries(rng):
     """Bytes that are no file of this kind, or were one."""
     ending = pick(
-        rng, ("csv", "csv.gz", "parquet", "npz", "mat", "fasta", "fasta.gz", "h5ad", "h5mu")
+        rng, ("csv", "csv.gz", "parquet", "npy", "npz", "mat", "fasta", "fasta.gz", "h5ad", "h5mu")
     )
     good = Path(f"good.{ending}")
     content = good.read_bytes() if good.exists() else Path("a.csv").read_bytes()

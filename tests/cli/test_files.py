@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 import manykernels as mk
 from manykernels.cli.console import DataError
 from manykernels.cli.files import How, read
-from manykernels.cli.samples import matched
+from manykernels.cli.reading import matched
 from tests.cli.conftest import BOTH, QUICK, N, frames
 
 OUT = ("--output", "m.skops", "--force")

@@ -35,7 +35,7 @@ View = Annotated[
         metavar="NAME=FILE[:COLUMNS][:KERNEL]",
         help="A view; repeat the option for each view. Examples: a=a.csv, a=a.csv:age,dose, "
         "a=a.csv:age:rbf(gamma=0.5). Files are .csv, .tsv, also with .gz or .zst, .xlsx, "
-        ".parquet, .fasta, .h5ad, .h5mu, or kernel matrices in .npz or .mat. Without a "
+        ".parquet, .fasta, .h5ad, .h5mu, or kernel matrices in .npy, .npz or .mat. Without a "
         "kernel, default kernels are chosen by the type of the data.",
     ),
 ]
@@ -119,6 +119,14 @@ Missing = Annotated[
         metavar="error|mean|conditional",
         help="How to treat samples that lack a view: stop with an error (default), use the mean, "
         "or reconstruct the view from the others.",
+    ),
+]
+Indefinite = Annotated[
+    str | None,
+    typer.Option(
+        metavar="error|clip",
+        help="How to treat kernel matrices in files that have negative eigenvalues: stop with an "
+        "error (default), or set these eigenvalues to zero.",
     ),
 ]
 Impute = Annotated[
@@ -243,6 +251,7 @@ def fit(
     groups: Groups = None,
     sets: Sets = None,
     missing: Missing = None,
+    indefinite: Indefinite = None,
     impute: Impute = None,
     task: Task = None,
     machine: Machine = None,
@@ -378,6 +387,7 @@ def importance(
     groups: Groups = None,
     sets: Sets = None,
     missing: Missing = None,
+    indefinite: Indefinite = None,
     impute: Impute = None,
     task: Task = None,
     machine: Machine = None,
@@ -423,6 +433,7 @@ def compare(
     event: Event = None,
     groups: Groups = None,
     missing: Missing = None,
+    indefinite: Indefinite = None,
     impute: Impute = None,
     task: Task = None,
     p: Norm = None,

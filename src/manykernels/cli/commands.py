@@ -45,12 +45,11 @@ from .console import (
     with_progress,
 )
 from .files import Contents
+from .reading import Reading, check_labels
 from .request import Request, ViewRequest
 from .samples import (
-    Reading,
     Samples,
     all_matrices,
-    check_labels,
     estimator_for,
     labelled,
     machine_for,
@@ -448,7 +447,8 @@ def new_samples(model: KernelEstimator, request: Request) -> tuple[Views | Kerne
         raise UsageError("Kernels are part of the model: remove them from --view.")
     training = training_views(model)
     index = request.index if request.index is not None else _index_name(training)
-    reading = Reading(request, index, _text_columns(training))
+    n_columns = model._predictor.source.width if training is None else None
+    reading = Reading(request, index, _text_columns(training), n_columns)
     contents = {view.name: reading.of(view) for view in request.views}
     refuse_different_lengths(list(contents.values()))
     check_labels(contents.values(), request, lacking=model.missing != "error")
@@ -545,7 +545,7 @@ def _blocks(
     """Return kernels between new and training samples, in the order of the model."""
     if not all_matrices(contents):
         raise DataError(
-            "The model was fitted on kernel matrices: pass files of kernels, .npz or .mat."
+            "The model was fitted on kernel matrices: pass files of kernels, .npy, .npz or .mat."
         )
     first = next(iter(contents.values()))
     kernels: dict[str, np.ndarray] = {}

@@ -61,14 +61,9 @@ def read_mat5(path: Path, most: int) -> dict[str, Any]:
     Raises if a compressed variable unpacks to more than `most` bytes.
     """
     content = path.read_bytes()
-    if content.startswith(b"MATLAB 7.3"):
-        raise ValueError(
-            "MAT files of version 7.3 are not supported: save it with -v7, as in "
-            "save('kernels.mat', '-v7')"
-        )
     order = {b"IM": "<", b"MI": ">"}.get(content[_VERSION + 2 : _HEADER])
     if order is None:
-        raise ValueError("it is not a MAT file of version 5 to 7")
+        raise ValueError("it is not a MAT file of version 5 to 7.3")
     variables: dict[str, Any] = {}
     for kind, data in _Elements(order, content[_HEADER:]):
         if kind == _PACKED:
@@ -135,9 +130,7 @@ def _matrix(order: str, data: bytes, depth: int) -> tuple[str, Any]:
     if kind == _CELL and depth and all(element == _MATRIX for element, _ in values):
         return name, [_text(_matrix(order, cell, depth - 1)[1], name) for _, cell in values]
     if kind not in (_CHAR, *_FULL) or flags & _COMPLEX or len(values) != 1:
-        raise ValueError(
-            f"its variable {name!r} is neither a full matrix of real numbers nor texts in a cell"
-        )
+        raise _no_matrix(name)
     return name, _texts(order, *values[0], shape) if kind == _CHAR else _numbers(
         order, *values[0], shape
     )
@@ -172,10 +165,69 @@ def _text(value: object, name: str) -> str:
     return value[0] if value else ""
 
 
-# -- Kernel matrices in .npz and .mat files -------------------------------------------------------
+# -- MAT files, version 7.3 -----------------------------------------------------------------------
 #
-# Two-dimensional arrays are kernels; one-dimensional arrays are columns about the samples, such as
-# labels and the target.
+# These are HDF5 files, in which the order of axes is reversed. Their attribute MATLAB_class tells
+# what a variable is.
+
+
+def read_mat73(path: Path, most: int) -> dict[str, Any]:
+    """Return the variables, arrays or lists of texts, by name.
+
+    Raises if the variables unpack to more than `most` bytes.
+    """
+    try:
+        import h5py
+    except ImportError as error:
+        raise DataError(
+            f"{str(path)!r} is a MAT file of version 7.3, which needs h5py: pip install h5py; or "
+            "save it with -v7, as in save('kernels.mat', '-v7')."
+        ) from error
+    variables: dict[str, Any] = {}
+    with h5py.File(path, "r") as file:
+        for name in file:
+            if name.startswith("#"):  # what cells refer to
+                continue
+            linked = isinstance(file.get(name, getlink=True), h5py.HardLink)
+            if not linked or not isinstance(file[name], h5py.Dataset):
+                raise _no_matrix(name)
+            most -= file[name].nbytes
+            if most < 0:
+                raise ValueError("it unpacks to far more than its size")
+            variables[name] = _hdf5_value(file, file[name], name)
+    return variables
+
+
+def _hdf5_value(file: Any, data: Any, name: str) -> Any:
+    """Return an array, or the texts of a character matrix or a cell."""
+    kind = data.attrs.get("MATLAB_class", b"double").decode()
+    if data.external or data.is_virtual or data.attrs.get("MATLAB_sparse") is not None:
+        raise _no_matrix(name)
+    if kind == "cell" and data.dtype.hasobject:
+        cells = [file[reference] for reference in data[()].ravel()]
+        if any(cell.attrs.get("MATLAB_class") != b"char" or cell.nbytes > 2**16 for cell in cells):
+            raise ValueError(f"its variable {name!r} is a cell of other things than texts")
+        return [_text(_hdf5_value(file, cell, name), name) for cell in cells]
+    if data.dtype.kind not in "biuf":
+        raise _no_matrix(name)
+    array = data[()].T
+    if kind != "char":
+        return array
+    if "MATLAB_empty" in data.attrs:
+        return []
+    return ["".join(map(chr, row)).rstrip() for row in np.atleast_2d(array).tolist()]
+
+
+def _no_matrix(name: str) -> ValueError:
+    return ValueError(
+        f"its variable {name!r} is neither a full matrix of real numbers nor texts in a cell"
+    )
+
+
+# -- Kernel matrices in .npy, .npz and .mat files -------------------------------------------------
+#
+# Two-dimensional arrays are kernels, three-dimensional arrays several of them; one-dimensional
+# arrays are columns about the samples, such as labels and the target.
 
 
 def size_of_npz(path: Path) -> int:
@@ -198,24 +250,51 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
 
 def read_mat(path: Path, most: int) -> dict[str, np.ndarray]:
     """Return the variables by name; vectors, matrices in MATLAB, are one-dimensional."""
-    variables = {name: np.asarray(value) for name, value in read_mat5(path, most).items()}
+    with path.open("rb") as file:
+        is_hdf5 = file.read(10) == b"MATLAB 7.3"
+    values = read_mat73(path, most) if is_hdf5 else read_mat5(path, most)
+    variables = {name: np.asarray(value) for name, value in values.items()}
     return {
-        name: array.ravel() if array.ndim == 1 or 1 in array.shape else array
+        name: array.ravel() if array.ndim < 3 and 1 in array.shape else array
         for name, array in variables.items()
     }
 
 
+def divided(array: np.ndarray, name: str, n_columns: int | None = None) -> dict[str, np.ndarray]:
+    """Return the kernels of a three-dimensional array, of which the first or last axis counts.
+
+    `n_columns` is the number of columns of a kernel; None if kernels are square.
+    """
+    first = array.shape[2] == (array.shape[1] if n_columns is None else n_columns)
+    last = array.shape[1] == (array.shape[0] if n_columns is None else n_columns)
+    if first and last and n_columns is None and not np.array_equal(array, array.swapaxes(1, 2)):
+        first = False  # as many kernels as samples, and those along the first axis are asymmetric
+    if not (first or last):
+        raise ValueError(
+            f"its array {name!r} has the shape {array.shape}, but must be (kernels, rows, "
+            "columns) or (rows, columns, kernels)"
+            + (", with square kernels" if n_columns is None else f", with {n_columns} columns")
+        )
+    kernels = array if first else np.moveaxis(array, 2, 0)
+    return {f"{name}_{j}": np.ascontiguousarray(kernel) for j, kernel in enumerate(kernels)}
+
+
 def sorted_arrays(
-    arrays: dict[str, np.ndarray],
+    arrays: dict[str, np.ndarray], n_columns: int | None = None
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Return kernels, all of one shape, and columns with as many rows."""
-    kernels = {name: array for name, array in arrays.items() if array.ndim == 2}
+    kernels: dict[str, np.ndarray] = {}
+    for name, array in arrays.items():
+        if array.ndim not in (1, 2, 3):
+            raise ValueError(f"its array {name!r} has {array.ndim} dimensions, not one to three")
+        if array.ndim > 1:
+            several = divided(array, name, n_columns) if array.ndim == 3 else {name: array}
+            if twice := sorted(kernels.keys() & several.keys()):
+                raise ValueError(f"several kernels are called {twice[0]!r}")
+            kernels |= several
     columns = {name: array for name, array in arrays.items() if array.ndim == 1}
     if not kernels:
-        raise ValueError("it has no kernel, that is, no two-dimensional array")
-    for name, array in arrays.items():
-        if array.ndim not in (1, 2):
-            raise ValueError(f"its array {name!r} has {array.ndim} dimensions, not one or two")
+        raise ValueError("it has no kernel, that is, no array of two or three dimensions")
     first, *others = kernels.items()
     for name, kernel in kernels.items():
         if kernel.dtype.kind not in "biuf":
@@ -298,12 +377,15 @@ class How:
     transpose : bool
         Whether a table has a column per sample: its first row has the names of the samples, its
         first column the names of the features.
+    n_columns : int, optional
+        Number of columns of kernels, if these are not square.
     """
 
     part: str | None = None
     texts: Collection[str] = ()
     encoding: str | None = None
     transpose: bool = False
+    n_columns: int | None = None
 
 
 def read(path: Path, how: How = How()) -> Contents:
@@ -564,15 +646,22 @@ def _unpacked(path: Path) -> int:
 
 def _npz(path: Path, how: How) -> Contents:
     refuse_bomb(path, size_of_npz(path))
-    return _of_arrays(path, read_npz(path))
+    return _of_arrays(path, read_npz(path), how)
+
+
+def _npy(path: Path, how: How) -> Contents:
+    content = path.read_bytes()
+    check_array(content, path.name)
+    # The name is the same for training and new samples, whatever the names of their files.
+    return _of_arrays(path, {"kernel": np.load(io.BytesIO(content), allow_pickle=False)}, how)
 
 
 def _mat(path: Path, how: How) -> Contents:
-    return _of_arrays(path, read_mat(path, _most_bytes(path)))
+    return _of_arrays(path, read_mat(path, _most_bytes(path)), how)
 
 
-def _of_arrays(path: Path, arrays: dict[str, np.ndarray]) -> Contents:
-    kernels, columns = sorted_arrays(arrays)
+def _of_arrays(path: Path, arrays: dict[str, np.ndarray], how: How) -> Contents:
+    kernels, columns = sorted_arrays(arrays, how.n_columns)
     return Contents(path, pd.DataFrame(columns), matrices=kernels)
 
 
@@ -620,6 +709,7 @@ READERS: dict[str, Callable[[Path, How], Contents]] = {
     ".fa": _fasta,
     ".faa": _fasta,
     ".fna": _fasta,
+    ".npy": _npy,
     ".npz": _npz,
     ".mat": _mat,
     ".h5ad": _modality,

@@ -173,9 +173,15 @@ def _call(text: str) -> tuple[str, dict[str, Any]]:
 
 TASKS = ("auto", "classification", "regression")
 MISSING = ("error", "mean", "conditional")
+INDEFINITE = ("error", "clip")
 MACHINES = ("fisher", "svm", "logistic", "poisson")
 # Fields with a fixed set of values; the first is the default, of machines that of most tasks.
-_WORDS = {"task": TASKS, "missing": MISSING, "machine": MACHINES}
+_WORDS = {
+    "task": TASKS,
+    "missing": MISSING,
+    "machine": MACHINES,
+    "indefinite": INDEFINITE,
+}
 _NUMBERS = ("p", "reg", "C")
 _RULES = ("case", "number")
 _TEXTS = (
@@ -217,6 +223,7 @@ class Request:
     sets: str | None = None
     sets_file: Path | None = None
     missing: str = "error"
+    indefinite: str = "error"
     impute: bool = False
     task: str = "auto"
     machine: str | None = None
