@@ -126,3 +126,42 @@ def test_an_index_with_spaces_is_quoted(folder, run):
     )
     _, _, err = run("fit", "--view", "a=odd.csv", "--target", "label", *OPTIONS[4:])
     assert "if it names the samples, pass --index 'my id'." in err
+
+
+# -- targets ---------------------------------------------------------------------------------
+
+
+def test_a_text_among_the_numbers_of_a_target(folder, run):
+    a, _, _ = frames()
+    target = [f"{value:.3f}" for value in a["x"][:N]]
+    for value, said in [("<0.1", "one of numbers with limits"), ("n/d", "a text among numbers")]:
+        a[:N].assign(label=[*target[:5], value, *target[6:]]).to_csv("odd.csv")
+        code, _, err = run("fit", "--view", "a=odd.csv:y", *OPTIONS)
+        assert code == 1
+        assert f"The target of '005' is '{value}', {said}" in err
+        code, _, err = run("fit", "--view", "a=odd.csv:y", *OPTIONS, "--task", "regression")
+        assert code == 1
+        assert f"must be numbers, but that of '005' is '{value}': write a number" in err
+    # Classes may have such names.
+    levels = [f"{value}%" for value in range(10, 31)] * 2
+    a[: len(levels)].assign(label=levels).to_csv("odd.csv")
+    assert run("fit", "--view", "a=odd.csv", *OPTIONS)[0] == 1
+    code, out, err = run("fit", "--view", "a=odd.csv", *OPTIONS, "--task", "classification")
+    assert code == 0, err
+    assert "21 classes" in out
+
+
+def test_a_regression_of_truth_values(folder, run):
+    a, _, label = frames()
+    a.assign(label=label == "ill")[:N].to_csv("odd.csv")
+    code, _, err = run("fit", "--view", "a=odd.csv", *OPTIONS, "--task", "regression")
+    assert code == 1
+    assert "must be numbers, but that of '000' is " in err
+
+
+def test_kernels_that_are_indefinite(folder, run):
+    code, _, err = run("fit", "--view", "a=a.csv:polynomial(coef0=-5)", *OPTIONS)
+    assert code == 1
+    assert "is not positive semi-definite: its eigenvalues go from -" in err
+    assert "Choose another kernel for the view, such as rbf, or other parameters." in err
+    assert "from_arrays" not in err

@@ -194,6 +194,23 @@ def test_samples_in_columns_are_recognised(folder, run, first):
     ) in err
 
 
+@pytest.mark.parametrize("index", [(), ("--index", "id")])
+def test_a_single_table_with_samples_in_columns_is_recognised(folder, run, index):
+    a, _, label = frames()
+    a.assign(label=label)[:N].T.to_csv("turned.csv")
+    options = (*index, "--target", "label", *QUICK)
+    code, _, err = run("fit", "--view", "t=turned.csv", *options, *OUT)
+    assert code == 1
+    assert "if it has a column per sample, pass --transpose" in err.lower()
+    X, _ = fitted(run, "--view", "t=turned.csv", *options, "--transpose", "t")
+    assert_allclose(X["t"], a[:N])
+
+
+def test_spaces_around_names_and_files(folder, run):
+    X, _ = fitted(run, "--view", " my a = a.csv", *OPTIONS)
+    assert list(X) == ["my a"]
+
+
 def test_tables_that_cannot_be_turned(folder, run):
     for text, said in [
         ("feature\nx\n", "it has no columns of samples besides the names of the features"),

@@ -507,6 +507,8 @@ _TEXT_ADVICE = (
     "--view b=file.csv:column:categorical. Convert numbers and dates in the file; if the column "
     "names the samples, pass it as --index."
 )
+# Advice about a kernel of a table that is not positive semi-definite.
+_KERNEL_ADVICE = "Choose another kernel for the view, such as rbf, or other parameters."
 # Exceptions that unsuitable data and parameters cause. Any other exception is a bug.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
 
@@ -580,8 +582,10 @@ def _print_error(error: BaseException) -> int:
         )
     if hasattr(error, "format_message"):
         return _print_misuse(error)
-    if advice := getattr(error, "advice", ""):  # advice for Python about a column of text
-        return _print(str(error).replace(advice, _TEXT_ADVICE), _REFUSED)
+    if advice := getattr(error, "advice", ""):  # advice for Python
+        indefinite = type(error).__name__ == "IndefiniteKernelError"
+        other = _KERNEL_ADVICE if indefinite else _TEXT_ADVICE
+        return _print(str(error).replace(advice, other), _REFUSED)
     if isinstance(error, _EXPECTED):
         return _print(str(error) or type(error).__name__, _REFUSED)
     return _print(

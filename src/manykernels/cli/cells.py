@@ -64,7 +64,7 @@ def refuse_texts(
     for name in _texts_of(frame):
         if name not in names:
             continue
-        rows = np.flatnonzero([_is_other_text(entry) for entry in frame[name]])
+        rows = np.flatnonzero([is_other_text(entry) for entry in frame[name]])
         if len(rows):
             value = repr(str(frame[name].iloc[rows[0]]))
             raise DataError(
@@ -94,7 +94,7 @@ def _check_texts(column: pd.Series, contents: Contents, view: str, columns: Sequ
         return
     if numbers:
         raise DataError(f"{numbers}as text; {ways[0]}.")
-    others = np.flatnonzero([_is_other_text(entry) for entry in column])
+    others = np.flatnonzero([is_other_text(entry) for entry in column])
     if 2 * len(others) <= len(present):
         value = repr(str(column.iloc[others[0]]))
         raise DataError(
@@ -127,7 +127,7 @@ def _texts_of(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-def _is_other_text(entry: object) -> bool:
+def is_other_text(entry: object) -> bool:
     """Return whether a cell is a text other than a number."""
     return isinstance(entry, str) and not is_plain_number(entry.strip())
 

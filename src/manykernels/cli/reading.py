@@ -82,7 +82,9 @@ class Reading:
         return labels
 
     def _advice_to_transpose(self, contents: Contents) -> str:
-        """Return advice if columns of a file are named as samples of another file are."""
+        """Return advice if columns of a file are samples of another file, or a row the target."""
+        if any(names_row(contents, name) for name in self._request.columns.values()):
+            return " If it has a column per sample, pass --transpose."
         for path in self._request.files:
             if path == contents.path or not is_readable(path):
                 continue
@@ -109,6 +111,11 @@ def matched(label: Any, rules: Sequence[str]) -> str:
             text = text.rstrip("0").rstrip(".")
         text = re.sub(r"(?<![\d.])0+(?=\d)", "", text)
     return text
+
+
+def names_row(contents: Contents, name: str) -> bool:
+    """Return whether the first column of a table, which may name features, has a name."""
+    return bool(contents.columns.size) and name in contents.columns.iloc[:, 0].to_list()
 
 
 def check_labels(files: Iterable[Contents], request: Request, *, lacking: bool) -> None:

@@ -78,7 +78,8 @@ def view_of(text: str) -> ViewRequest:
             )
     if columns is not None and "" in columns:
         raise UsageError(f"--view {text!r} has an empty column name. {_HOW}.")
-    return ViewRequest(checked_name(name), Path(file), columns, tuple(kernels))
+    path = Path(file) if Path(file).exists() else Path(file.strip())
+    return ViewRequest(checked_name(name.strip()), path, columns, tuple(kernels))
 
 
 def checked_name(name: str) -> str:

@@ -27,15 +27,16 @@ from ..kernels import (
 )
 from ..kernels.auto import as_union
 from ..kernels.checks import IndefiniteKernelError
+from ..kernels.columns import disguise
 from ..kernels.tables import naming, select_columns
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
 from ..survival import survival_target
 from ..survival.targets import SurvivalTargetError, check_informative
-from .cells import check_cells, refuse_texts
+from .cells import check_cells, is_other_text, refuse_texts
 from .console import DataError, UsageError, listed, note
 from .files import WITH_PARTS, Contents
-from .reading import Reading, check_labels
+from .reading import Reading, check_labels, names_row
 from .request import Request, ViewRequest, similar_kernel
 
 # -- Targets --------------------------------------------------------------------------------------
@@ -48,6 +49,7 @@ _MOST_CLASSES = 20
 def task_of(y: pd.Series) -> str:
     """Return "classification" for texts, booleans and few distinct integers, else "regression"."""
     if not _are_numbers(y):
+        _refuse_numbers_as_text(y)
         return "classification"
     values = y.unique()
     few = len(values) <= _MOST_CLASSES and _are_whole(y)
@@ -60,9 +62,12 @@ def as_targets(y: pd.Series, task: str) -> pd.Series:
         return y
     if task in ("regression", "counts"):
         if not _are_numbers(y):
+            texts = (pair for pair in y.items() if is_other_text(pair[1]))
+            label, value = next(texts, (y.index[0], y.iloc[0]))
             raise DataError(
-                f"The target of a regression must be numbers, but one of its values is "
-                f"{y.iloc[0]!r}."
+                f"The target of a regression must be numbers, but that of {str(label)!r} is "
+                f"{value!r}: write a number in the file, or leave the cell empty to leave the "
+                "sample out."
             )
         infinite = y.index[~np.isfinite(y)]
         if len(infinite):
@@ -82,6 +87,23 @@ def as_targets(y: pd.Series, task: str) -> pd.Series:
         # A column of integers with empty cells is read as floats.
         return y.astype(int) if _are_whole(y) else y
     return y.astype(str).astype(object)
+
+
+def _refuse_numbers_as_text(y: pd.Series) -> None:
+    """Raise if many distinct texts, which would be classes, are mostly numbers."""
+    texts = y.astype(str)
+    if texts.nunique() <= _MOST_CLASSES:
+        return
+    others = [pair for pair in texts.items() if is_other_text(pair[1])]
+    numbers = disguise([text.strip() for text in texts.unique()])
+    if others and (2 * len(others) <= len(texts) or numbers is not None):
+        label, value = others[0]
+        content = "a text among numbers" if numbers is None else f"one of {numbers[1]}"
+        raise DataError(
+            f"The target of {str(label)!r} is {value!r}, {content}: there would be "
+            f"{texts.nunique()} classes. Write numbers in the file, or leave the cell empty to "
+            "leave the sample out; if these are classes, pass --task classification."
+        )
 
 
 def _are_numbers(y: pd.Series) -> bool:
@@ -246,9 +268,15 @@ def _column(sources: list[Contents], column: str, option: str) -> pd.Series:
         purpose = {"target": "to predict", "time": "of times", "event": "of events"}.get(
             option, "of groups"
         )
+        turned = [file for file in sources if names_row(file, column)]
+        advice = (
+            f"{str(turned[0].path)!r} has a row of this name: if it has a column per sample, pass "
+            "--transpose with the name of its view, or --transpose all."
+            if turned
+            else f"If it is in another file, pass --{option} file.csv:column."
+        )
         raise DataError(
-            f"No file has a column {column!r} {purpose}; columns are {listed(known)}. "
-            f"If it is in another file, pass --{option} file.csv:column."
+            f"No file has a column {column!r} {purpose}; columns are {listed(known)}. {advice}"
         )
     return targets
 
@@ -506,12 +534,12 @@ def _stack(request: Request, contents: dict[str, Contents]) -> tuple[KernelStack
             missing=request.missing != "error",
         )
     except IndefiniteKernelError as error:
-        problem = str(error).partition(" Build the stack")[0]
-        raise DataError(
-            f"{problem} If it consists of distances, write similarities into the file, such as "
+        advice = (
+            "If it consists of distances, write similarities into the file, such as "
             "exp(-distance**2); if it is a similarity, pass --indefinite clip to remove its "
             "negative part."
-        ) from error
+        )
+        raise DataError(str(error).replace(error.advice, advice)) from error
     return stack.with_views(owners), labels
 
 
