@@ -109,7 +109,7 @@ def odd_arguments(rng):
             *("--view", "--index", "--target", "--missing", "--task", "--machine", "--p", "--reg"),
             *("--C", "--approximation", "--spec", "--output", "--report", "--predictions"),
             *("--time", "--event", "--at", "--groups", "--sets"),
-            *("--encoding", "--transpose", "--match-ids"),
+            *("--encoding", "--transpose", "--match-ids", "--indefinite"),
             *("--unknown", "-x", "--folds", "--methods", "--resamples", "--folder"),
         ),
     )

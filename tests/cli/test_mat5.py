@@ -9,8 +9,10 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from scipy.io import savemat
 
+import manykernels as mk
 from manykernels.cli.console import DataError
 from manykernels.cli.files import read_mat, read_mat5
+from tests.cli.conftest import QUICK, N, frames
 
 MOST = 2**20
 
@@ -92,6 +94,22 @@ def test_version_73(tmp_path):
     assert_array_equal(variables["M"], K[0])
     assert_array_equal(variables["y"], np.arange(4.0))
     assert variables["id"].tolist() == texts
+
+
+@pytest.mark.parametrize("save", [savemat, save73])
+def test_one_new_sample(folder, run, save):
+    """Its kernel is a vector, as MATLAB has it."""
+    a, _, label = frames()
+    K = (a @ a.T).to_numpy()
+    save(folder / "train.mat", {"K": K[:N, :N], "rank": np.arange(N)[None]})
+    save(folder / "new.mat", {"K": K[N : N + 1, :N], "rank": np.array([[50.0]])})
+    options = ("--target", "a.csv:label", *QUICK, "--output", "m.skops")
+    code, _, err = run("fit", "--view", "k=train.mat", *options)
+    assert code == 0, err
+    code, out, err = run("predict", "m.skops", "--view", "k=new.mat")
+    assert code == 0, err
+    same = mk.MKFDACV("precomputed", ps=[2], regs=[1]).fit([K[:N, :N]], label[:N])
+    assert out.splitlines()[1].split(",")[1] == same.predict([K[N : N + 1, :N]])[0]
 
 
 def test_version_73_that_unpacks_to_more(tmp_path):

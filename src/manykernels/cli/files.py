@@ -248,16 +248,23 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def read_mat(path: Path, most: int) -> dict[str, np.ndarray]:
-    """Return the variables by name; vectors, matrices in MATLAB, are one-dimensional."""
+def read_mat(path: Path, most: int, n_columns: int | None = None) -> dict[str, np.ndarray]:
+    """Return the variables by name; vectors, matrices in MATLAB, are one-dimensional.
+
+    If a file has vectors only, numbers in a row of `n_columns` are the kernel of one new sample.
+    """
     with path.open("rb") as file:
         is_hdf5 = file.read(10) == b"MATLAB 7.3"
     values = read_mat73(path, most) if is_hdf5 else read_mat5(path, most)
     variables = {name: np.asarray(value) for name, value in values.items()}
-    return {
-        name: array.ravel() if array.ndim < 3 and 1 in array.shape else array
-        for name, array in variables.items()
-    }
+    vectors = {name for name, array in variables.items() if array.ndim < 3 and 1 in array.shape}
+    if not any(array.ndim > 1 for name, array in variables.items() if name not in vectors):
+        vectors -= {
+            name
+            for name in vectors
+            if variables[name].shape == (1, n_columns) and variables[name].dtype.kind in "biuf"
+        }
+    return {name: array.ravel() if name in vectors else array for name, array in variables.items()}
 
 
 def divided(array: np.ndarray, name: str, n_columns: int | None = None) -> dict[str, np.ndarray]:
@@ -657,7 +664,7 @@ def _npy(path: Path, how: How) -> Contents:
 
 
 def _mat(path: Path, how: How) -> Contents:
-    return _of_arrays(path, read_mat(path, _most_bytes(path)), how)
+    return _of_arrays(path, read_mat(path, _most_bytes(path), how.n_columns), how)
 
 
 def _of_arrays(path: Path, arrays: dict[str, np.ndarray], how: How) -> Contents:
