@@ -5,6 +5,7 @@ before they are unpacked.
 """
 
 import codecs
+import csv
 import gzip
 import io
 import re
@@ -514,14 +515,16 @@ def _separated(path: Path, how: How) -> Contents:
         ) from error
     if not how.transpose:
         return Contents(path, _named_columns(frame))
-    turned = _turned(frame)
+    features, labels = _turned_names(frame)
     # Columns of numbers are recognised when the turned table is read as text.
     buffer = io.StringIO()
-    turned.to_csv(buffer, sep=separator, index=False)
+    writer = csv.writer(buffer, delimiter=separator)
+    writer.writerow(features)
+    writer.writerows(frame.iloc[:, 1:].to_numpy(dtype=object, na_value="").T)
     buffer.seek(0)
-    types = {name: str for name in turned.columns if name in how.texts}
+    types = {name: str for name in features if name in how.texts}
     frame = pd.read_csv(buffer, dtype=types, skip_blank_lines=False, **options)
-    return Contents(path, _named_columns(frame), turned.index)
+    return Contents(path, _named_columns(frame), labels)
 
 
 def _encoding(path: Path, start: bytes) -> str:
@@ -545,19 +548,17 @@ def _encoding(path: Path, start: bytes) -> str:
     return "utf-8-sig"
 
 
-def _turned(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with samples in columns as one with samples in rows, with their labels."""
-    names = frame.iloc[:, 0]
+def _turned_names(frame: pd.DataFrame) -> tuple[list[str], pd.Index]:
+    """Return the names of features and of samples of a table with samples in columns."""
+    first = frame.iloc[:, 0]
     if len(frame.columns) < 2:
         raise ValueError("it has no columns of samples besides the names of the features")
-    if names.isna().any():
-        row = int(np.flatnonzero(names.isna())[0]) + 1
+    if first.isna().any():
+        row = int(np.flatnonzero(first.isna())[0]) + 1
         raise ValueError(f"its first column, with the names of features, is empty in row {row}")
-    turned = frame.iloc[:, 1:].T
-    turned.columns = [str(name).strip() for name in names]
-    _refuse_duplicates(list(turned.columns))
-    turned.index = pd.Index([str(name).strip() for name in turned.index])
-    return turned
+    features = [str(name).strip() for name in first]
+    _refuse_duplicates(features)
+    return features, pd.Index([str(name).strip() for name in frame.columns[1:]])
 
 
 def _excel(path: Path, how: How) -> Contents:
@@ -590,10 +591,10 @@ def _of_types(path: Path, frame: pd.DataFrame, how: How) -> Contents:
     """Return the contents of a table whose cells have types."""
     if not how.transpose:
         return Contents(path, _named_columns(frame))
-    turned = _turned(frame)
-    types = {name: str for name in turned.columns if name in how.texts}
-    columns = turned.reset_index(drop=True).infer_objects().astype(types)
-    return Contents(path, _named_columns(columns), turned.index)
+    features, labels = _turned_names(frame)
+    types = {name: str for name in features if name in how.texts}
+    columns = frame.iloc[:, 1:].T.reset_index(drop=True).set_axis(features, axis=1)
+    return Contents(path, _named_columns(columns.infer_objects().astype(types)), labels)
 
 
 def _parquet(path: Path, how: How) -> Contents:
