@@ -109,6 +109,7 @@ def odd_arguments(rng):
             *("--view", "--index", "--target", "--missing", "--task", "--machine", "--p", "--reg"),
             *("--C", "--approximation", "--spec", "--output", "--report", "--predictions"),
             *("--time", "--event", "--at", "--groups", "--sets"),
+            *("--encoding", "--transpose", "--match-ids", "--indefinite"),
             *("--unknown", "-x", "--folds", "--methods", "--resamples", "--folder"),
         ),
     )
@@ -191,7 +192,9 @@ def odd_survival(rng):
 
 def odd_binaries(rng):
     """Bytes that are no file of this kind, or were one."""
-    ending = pick(rng, ("csv", "parquet", "npz", "mat", "fasta", "fasta.gz", "h5ad", "h5mu"))
+    ending = pick(
+        rng, ("csv", "csv.gz", "parquet", "npy", "npz", "mat", "fasta", "fasta.gz", "h5ad", "h5mu")
+    )
     good = Path(f"good.{ending}")
     content = good.read_bytes() if good.exists() else Path("a.csv").read_bytes()
     Path(f"odd.{ending}").write_bytes(damaged(content, rng) if rng.random() < 0.9 else b"")

@@ -14,7 +14,8 @@ from scipy.io import savemat
 import manykernels as mk
 from manykernels.cli import main
 from manykernels.cli.commands import largest, without_formulas
-from manykernels.kernels import RBF
+from manykernels.cli.files import divided
+from manykernels.kernels import RBF, KernelStack
 from tests.cli.conftest import BOTH, QUICK, N, frames, patients
 from tests.problems import slow
 
@@ -199,7 +200,7 @@ def test_columns_that_look_odd(folder, run):
     options = ("--view", "a=a.csv", "--target", "label", *QUICK, "--output", "n.skops")
     code, _, err = run("fit", *options)
     assert code == 1
-    assert "view 'a': column 'name' is text, and 50 of 50 entries are different" in err
+    assert "column 'name' of view 'a' is text, and 50 of 50 entries are different" in err
     assert "column 'name' of view 'a' has a different text in every row" in err
     assert "--index name" in err
 
@@ -230,6 +231,47 @@ def test_ready_made_kernels(folder, run, ending):
     same = mk.MKFDACV("precomputed", ps=[2], regs=[1]).fit(train, label[:N])
     found = [line.split(",")[:2] for line in out.splitlines()[1:]]
     assert found == [list(pair) for pair in zip(names[N:], same.predict(test), strict=True)]
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+@pytest.mark.parametrize("axis", [0, 2])
+def test_ready_made_kernels_in_one_array(folder, run, ending, axis):
+    matrices, _, label = kernels()
+    train = np.stack([K[:N, :N] for K in matrices.values()], axis)
+    test = np.stack([K[N:, :N] for K in matrices.values()], axis)
+    for name, array in {"train": train, "test": test}.items():
+        if ending == "npy":
+            np.save(f"{name}.npy", array)
+        else:
+            np.savez(f"{name}.npz", K=array)
+    options = ("--target", "a.csv:label", *QUICK, "--output", "m.skops")
+    code, out, err = run("fit", "--view", f"k=train.{ending}", *options)
+    assert code == 0, err
+    name = "kernel" if ending == "npy" else "K"
+    assert f"2 kernels: {name}_0, {name}_1" in out
+    code, out, err = run("predict", "m.skops", "--view", f"k=test.{ending}")
+    assert code == 0, err
+    same = mk.MKFDACV("precomputed", ps=[2], regs=[1])
+    same.fit({name: K[:N, :N] for name, K in matrices.items()}, label[:N])
+    expected = same.predict({name: K[N:, :N] for name, K in matrices.items()})
+    assert [line.split(",")[1] for line in out.splitlines()[1:]] == list(expected)
+    np.save("odd.npy", test[:, :9] if axis else test[:, :, :9])
+    code, _, err = run("predict", "m.skops", "--view", "k=odd.npy")
+    assert code == 1
+    assert "must be (kernels, rows, columns) or (rows, columns, kernels), with 40 columns" in err
+    code, _, err = run("fit", "--view", "k=odd.npy", *options, "--force")
+    assert code == 1
+    assert "or (rows, columns, kernels), with square kernels" in err
+
+
+def test_as_many_kernels_as_samples():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(4, 4, 4))
+    stack = A + A.swapaxes(1, 2)
+    for axis in (0, 2):
+        found = divided(np.moveaxis(stack, 0, axis), "K")
+        assert list(found) == ["K_0", "K_1", "K_2", "K_3"]
+        assert_array_equal(list(found.values()), stack)
 
 
 def test_sequences(folder, run):
@@ -517,7 +559,8 @@ def test_text_stays_text_in_a_file_where_it_looks_like_numbers(folder, run):
     few.assign(age="old").to_csv("old.csv", index=False)
     code, _, err = run("predict", "m.skops", "--view", "b=old.csv")
     assert code == 1
-    assert "view 'b': column 'age' held numbers in training, and holds text now" in err
+    assert "column 'age' of view 'b' has 'old' in row 1" in err
+    assert "but the training data have numbers: write a number in the file" in err
 
 
 def test_text_that_is_no_category_is_named(folder, run):
@@ -526,8 +569,9 @@ def test_text_that_is_no_category_is_named(folder, run):
     options = ("--index", "id", "--target", "label", *QUICK, "--output", "m.skops")
     code, _, err = run("fit", "--view", "a=smiles.csv", *options)
     assert code == 1
-    assert "view 'a': column 'smiles' is text, and 40 of 40 entries are different" in err
-    assert "--view b=file.csv:column:spectrum" in err
+    assert "column 'smiles' of view 'a' is text, and 40 of 40 entries are different" in err
+    assert "--view text=smiles.csv:smiles:spectrum" in err
+    assert "select the other columns, --view a=smiles.csv:x,y." in err
     assert ".on(" not in err
     views = ("--view", "a=smiles.csv:x,y", "--view", "s=smiles.csv:smiles:spectrum(k=1)")
     assert run("fit", *views, *options)[0] == 0
@@ -540,3 +584,11 @@ def test_distances_are_no_kernels(folder, run):
     code, _, err = run("fit", "--view", "d=d.npz", "--target", "label", "--output", "m.skops")
     assert code == 1
     assert "Kernel 'd' is not positive semi-definite: its eigenvalues go from -" in err
+    assert "If it consists of distances, write similarities into the file" in err
+    assert "KernelStack" not in err
+    options = ("--target", "label", *QUICK, "--output", "m.skops", "--indefinite", "clip")
+    code, _, err = run("fit", "--view", "d=d.npz", *options)
+    assert (code, err) == (0, "")
+    stack = KernelStack.from_arrays({"d": distances}, psd="clip")
+    same = mk.MKFDACV("precomputed", ps=[2], regs=[1]).fit(stack, label[:N])
+    assert_allclose(mk.load("m.skops").dual_coef_, same.dual_coef_, atol=1e-10)

@@ -31,6 +31,8 @@ def targets(folder, run):
     savemat("good.mat", arrays | {name: arrays[name].astype(object) for name in ("id", "label")})
     a.assign(label=label).reset_index().to_parquet("good.parquet")
     shutil.copy("a.csv", "good.csv")
+    Path("good.csv.gz").write_bytes(gzip.compress(Path("a.csv").read_bytes()))
+    np.save("good.npy", K[None])
     rng = np.random.default_rng(0)
     letters = rng.choice(list("ACGT"), (len(a), 10))
     sequences = "".join(
@@ -93,7 +95,7 @@ def test_much_bad_input(targets, run):
 @pytest.mark.slow
 def test_files_that_are_good(targets, run):
     """Or else damage to them would show nothing."""
-    for ending in ("csv", "npz", "mat", "parquet", "fasta", "fasta.gz"):
+    for ending in ("csv", "csv.gz", "npz", "mat", "parquet", "fasta", "fasta.gz"):
         target = ("--target", "good.csv:label") if "fasta" in ending else ("--target", "label")
         options = ("--index", "id", *target, "--p", "2", "--reg", "1", "--output", "out.skops")
         kernel = ":spectrum(k=2)" if "fasta" in ending else ""

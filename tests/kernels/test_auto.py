@@ -394,6 +394,14 @@ NO_CATEGORIES = {
     ),
     "45%": (written(lambda x: f"{x / 100:.0f}%"), r"holds percentages, such as .*to_numeric\(col"),
     "123,456": (written(lambda x: f"{100 * x:,.0f}"), "holds numbers with commas between thousa"),
+    "1 234.5": (
+        written(lambda x: f"{10 * x:,.1f}".replace(",", " ")),
+        "holds numbers with spaces between thousands",
+    ),
+    "1 234,5": (
+        written(lambda x: f"{x:,.1f}".translate({44: 32, 46: 44})),
+        "holds numbers with a decimal comma",
+    ),
     "1.234,5": (
         written(lambda x: f"{x:,.1f}".translate({44: 46, 46: 44})),
         r"holds numbers with a decimal comma.*decimal=','",

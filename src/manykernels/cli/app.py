@@ -34,9 +34,9 @@ View = Annotated[
         "--view",
         metavar="NAME=FILE[:COLUMNS][:KERNEL]",
         help="A view; repeat the option for each view. Examples: a=a.csv, a=a.csv:age,dose, "
-        "a=a.csv:age:rbf(gamma=0.5). Files are .csv, .tsv, .parquet, .fasta, .h5ad, .h5mu, or "
-        "kernel matrices in .npz or .mat. Without a kernel, default kernels are chosen by the "
-        "type of the data.",
+        "a=a.csv:age:rbf(gamma=0.5). Files are .csv, .tsv, also with .gz or .zst, .xlsx, "
+        ".parquet, .fasta, .h5ad, .h5mu, or kernel matrices in .npy, .npz or .mat. Without a "
+        "kernel, default kernels are chosen by the type of the data.",
     ),
 ]
 Index = Annotated[
@@ -45,6 +45,30 @@ Index = Annotated[
         metavar="COLUMN",
         help="Column with the names of the samples, in every file. Without it, rows are matched "
         "by their order.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Encoding of text files, such as latin-1 or cp1252. By default UTF-16 is detected by "
+        "its byte-order mark, other files are UTF-8, or latin-1 with a note.",
+    ),
+]
+Transpose = Annotated[
+    str | None,
+    typer.Option(
+        metavar="all|VIEWS",
+        help="Views whose tables have a column per sample: the first row has the names of the "
+        "samples, the first column those of the features.",
+    ),
+]
+MatchIds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="case,number",
+        help="Match names of samples that are written differently. case: S1 is s1. number: 007 "
+        "and 7.0 are 7, and s007 is s7. Results have the names after these changes.",
     ),
 ]
 Target = Annotated[
@@ -95,6 +119,14 @@ Missing = Annotated[
         metavar="error|mean|conditional",
         help="How to treat samples that lack a view: stop with an error (default), use the mean, "
         "or reconstruct the view from the others.",
+    ),
+]
+Indefinite = Annotated[
+    str | None,
+    typer.Option(
+        metavar="error|clip",
+        help="How to treat kernel matrices in files that have negative eigenvalues: stop with an "
+        "error (default), or set these eigenvalues to zero.",
     ),
 ]
 Impute = Annotated[
@@ -173,7 +205,7 @@ Table = Annotated[
 def _request(context: typer.Context) -> Request:
     """Return the request given by the options that several commands share."""
     options = {name: value for name, value in context.params.items() if name in OPTIONS}
-    return Request.of(context.params["view"] or (), context.params["spec"], **options)
+    return Request.of(context.params["view"] or (), context.params.get("spec"), **options)
 
 
 def _show_version(requested: bool) -> None:
@@ -210,12 +242,16 @@ def fit(
     ],
     view: View = None,
     index: Index = None,
+    encoding: Encoding = None,
+    transpose: Transpose = None,
+    match_ids: MatchIds = None,
     target: Target = None,
     time: Time = None,
     event: Event = None,
     groups: Groups = None,
     sets: Sets = None,
     missing: Missing = None,
+    indefinite: Indefinite = None,
     impute: Impute = None,
     task: Task = None,
     machine: Machine = None,
@@ -273,9 +309,13 @@ def fit(
 
 @app.command()
 def predict(
+    context: typer.Context,
     model: Model,
     view: View = None,
     index: Index = None,
+    encoding: Encoding = None,
+    transpose: Transpose = None,
+    match_ids: MatchIds = None,
     at: Annotated[
         str | None,
         typer.Option(
@@ -306,8 +346,7 @@ def predict(
 
     run(
         model,
-        view or (),
-        index=index,
+        _request(context),
         at=at,
         output=output,
         escape_formulas=escape_formulas,
@@ -339,12 +378,16 @@ def importance(
     context: typer.Context,
     view: View = None,
     index: Index = None,
+    encoding: Encoding = None,
+    transpose: Transpose = None,
+    match_ids: MatchIds = None,
     target: Target = None,
     time: Time = None,
     event: Event = None,
     groups: Groups = None,
     sets: Sets = None,
     missing: Missing = None,
+    indefinite: Indefinite = None,
     impute: Impute = None,
     task: Task = None,
     machine: Machine = None,
@@ -382,11 +425,15 @@ def compare(
     context: typer.Context,
     view: View = None,
     index: Index = None,
+    encoding: Encoding = None,
+    transpose: Transpose = None,
+    match_ids: MatchIds = None,
     target: Target = None,
     time: Time = None,
     event: Event = None,
     groups: Groups = None,
     missing: Missing = None,
+    indefinite: Indefinite = None,
     impute: Impute = None,
     task: Task = None,
     p: Norm = None,
@@ -460,6 +507,8 @@ _TEXT_ADVICE = (
     "--view b=file.csv:column:categorical. Convert numbers and dates in the file; if the column "
     "names the samples, pass it as --index."
 )
+# Advice about a kernel of a table that is not positive semi-definite.
+_KERNEL_ADVICE = "Choose another kernel for the view, such as rbf, or other parameters."
 # Exceptions that unsuitable data and parameters cause. Any other exception is a bug.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
 
@@ -533,8 +582,10 @@ def _print_error(error: BaseException) -> int:
         )
     if hasattr(error, "format_message"):
         return _print_misuse(error)
-    if advice := getattr(error, "advice", ""):  # advice for Python about a column of text
-        return _print(str(error).replace(advice, _TEXT_ADVICE), _REFUSED)
+    if advice := getattr(error, "advice", ""):  # advice for Python
+        indefinite = type(error).__name__ == "IndefiniteKernelError"
+        other = _KERNEL_ADVICE if indefinite else _TEXT_ADVICE
+        return _print(str(error).replace(advice, other), _REFUSED)
     if isinstance(error, _EXPECTED):
         return _print(str(error) or type(error).__name__, _REFUSED)
     return _print(
@@ -551,6 +602,11 @@ def _print_misuse(error: BaseException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "manykernels"
     message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
+    if getattr(error, "option_name", None) in ("--kernel", "--kernels"):
+        message = (
+            f"No such option: {error.option_name}. "  # type: ignore[attr-defined]
+            "Kernels are written behind the file of a view: --view a=a.csv:polynomial"
+        )
     return _print(f"{message}. Help: {command} --help", _MISUSED)
 
 

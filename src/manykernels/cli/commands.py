@@ -32,6 +32,7 @@ from ..report.findings import Samples as ReportSamples
 from ..report.findings import judgement
 from ..survival.curves import survival_probabilities
 from ..utils.files import replacing
+from .cells import check_cells, refuse_texts
 from .console import (
     DataError,
     UsageError,
@@ -44,15 +45,16 @@ from .console import (
     with_progress,
 )
 from .files import Contents
-from .request import Request, ViewRequest, view_of
+from .reading import Reading, check_labels
+from .request import Request, ViewRequest
 from .samples import (
-    Reading,
     Samples,
     all_matrices,
     estimator_for,
     labelled,
     machine_for,
     refuse_different_lengths,
+    refuse_empty_cells,
     refuse_missing_views,
     training_samples,
 )
@@ -343,9 +345,8 @@ def views_of_kernels(model: KernelEstimator) -> Sequence[str | None]:
 
 def predict(
     model_file: Path,
-    views: Sequence[str],
+    request: Request,
     *,
-    index: str | None,
     at: str | None,
     output: Path | None,
     escape_formulas: bool,
@@ -353,14 +354,18 @@ def predict(
 ) -> None:
     """Predict for the samples in files; print or write the table."""
     times = None if at is None else times_of(at)
-    requests = [view_of(text) for text in views]
-    outputs = Outputs([model_file, *(view.file for view in requests)], force=force)
+    outputs = Outputs([model_file, *request.files], force=force)
     outputs.claim(output, "--output", TABLES)
     model = opened(model_file)
     if times is not None:
         refuse_times(model, times)
-    X, labels = new_samples(model, requests, index)
-    table = prediction_table(model, X, labels, times)
+    X, labels = new_samples(model, request)
+    try:
+        table = prediction_table(model, X, labels, times)
+    except ValueError:
+        if isinstance(X, Views):
+            refuse_empty_cells(X, "fit the model with --impute")
+        raise
     if output is None:
         _show(without_formulas(table) if escape_formulas else table)
     outputs.add("predictions", output, lambda path: save_table(table, path, escape_formulas))
@@ -438,21 +443,19 @@ def prediction_table(
 # -- new samples -----------------------------------------------------------------------------
 
 
-def new_samples(
-    model: KernelEstimator, requests: list[ViewRequest], index: str | None
-) -> tuple[Views | KernelStack, pd.Index]:
+def new_samples(model: KernelEstimator, request: Request) -> tuple[Views | KernelStack, pd.Index]:
     """Return new samples in the form that the model needs, and their labels."""
-    if not requests:
-        raise UsageError("There is no view: pass --view name=file, once for every view.")
-    if any(view.kernels for view in requests):
+    if any(view.kernels for view in request.views):
         raise UsageError("Kernels are part of the model: remove them from --view.")
     training = training_views(model)
-    index = index if index is not None else _index_name(training)
-    reading = Reading(index, _text_columns(training))
-    contents = {view.name: reading.of(view) for view in requests}
+    index = request.index if request.index is not None else _index_name(training)
+    n_columns = model._predictor.source.width if training is None else None
+    reading = Reading(request, index, _text_columns(training), n_columns)
+    contents = {view.name: reading.of(view) for view in request.views}
     refuse_different_lengths(list(contents.values()))
+    check_labels(contents.values(), request, lacking=model.missing != "error")
     if training is None:
-        return _blocks(model, requests, contents)
+        return _blocks(model, request.views, contents)
     unknown = [name for name in contents if name not in training]
     absent = [name for name in training if name not in contents]
     if unknown:
@@ -531,16 +534,20 @@ def _training_columns(contents: Contents, trained: Any, name: str) -> Any:
     unused = [column for column in frame.columns if column not in used]
     if unused:
         note(f"columns of {str(contents.path)!r} that the model does not use: {listed(unused)}.")
-    return frame[expected]
+    frame = frame[expected]
+    numbers = [column for column in expected if pd.api.types.is_numeric_dtype(trained[column])]
+    refuse_texts(frame, contents, name, numbers, "the training data have numbers")
+    check_cells(frame, contents, name)
+    return frame
 
 
 def _blocks(
-    model: KernelEstimator, requests: list[ViewRequest], contents: dict[str, Contents]
+    model: KernelEstimator, requests: Sequence[ViewRequest], contents: dict[str, Contents]
 ) -> tuple[KernelStack, pd.Index]:
     """Return kernels between new and training samples, in the order of the model."""
     if not all_matrices(contents):
         raise DataError(
-            "The model was fitted on kernel matrices: pass files of kernels, .npz or .mat."
+            "The model was fitted on kernel matrices: pass files of kernels, .npy, .npz or .mat."
         )
     first = next(iter(contents.values()))
     kernels: dict[str, np.ndarray] = {}

@@ -4,6 +4,8 @@ No code in a file is executed. Files that would unpack to far more than their si
 before they are unpacked.
 """
 
+import codecs
+import csv
 import gzip
 import io
 import re
@@ -13,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +25,7 @@ from ..kernels.views import named_tables
 from ..persistence.archive import check_array
 from ..utils.files import GIB
 from ..utils.numerics import available_memory
-from .console import DataError, listed, sentence
+from .console import DataError, listed, note, sentence
 
 # -- MAT files, versions 5 to 7 -------------------------------------------------------------------
 #
@@ -60,14 +62,9 @@ def read_mat5(path: Path, most: int) -> dict[str, Any]:
     Raises if a compressed variable unpacks to more than `most` bytes.
     """
     content = path.read_bytes()
-    if content.startswith(b"MATLAB 7.3"):
-        raise ValueError(
-            "MAT files of version 7.3 are not supported: save it with -v7, as in "
-            "save('kernels.mat', '-v7')"
-        )
     order = {b"IM": "<", b"MI": ">"}.get(content[_VERSION + 2 : _HEADER])
     if order is None:
-        raise ValueError("it is not a MAT file of version 5 to 7")
+        raise ValueError("it is not a MAT file of version 5 to 7.3")
     variables: dict[str, Any] = {}
     for kind, data in _Elements(order, content[_HEADER:]):
         if kind == _PACKED:
@@ -134,9 +131,7 @@ def _matrix(order: str, data: bytes, depth: int) -> tuple[str, Any]:
     if kind == _CELL and depth and all(element == _MATRIX for element, _ in values):
         return name, [_text(_matrix(order, cell, depth - 1)[1], name) for _, cell in values]
     if kind not in (_CHAR, *_FULL) or flags & _COMPLEX or len(values) != 1:
-        raise ValueError(
-            f"its variable {name!r} is neither a full matrix of real numbers nor texts in a cell"
-        )
+        raise _no_matrix(name)
     return name, _texts(order, *values[0], shape) if kind == _CHAR else _numbers(
         order, *values[0], shape
     )
@@ -171,10 +166,69 @@ def _text(value: object, name: str) -> str:
     return value[0] if value else ""
 
 
-# -- Kernel matrices in .npz and .mat files -------------------------------------------------------
+# -- MAT files, version 7.3 -----------------------------------------------------------------------
 #
-# Two-dimensional arrays are kernels; one-dimensional arrays are columns about the samples, such as
-# labels and the target.
+# These are HDF5 files, in which the order of axes is reversed. Their attribute MATLAB_class tells
+# what a variable is.
+
+
+def read_mat73(path: Path, most: int) -> dict[str, Any]:
+    """Return the variables, arrays or lists of texts, by name.
+
+    Raises if the variables unpack to more than `most` bytes.
+    """
+    try:
+        import h5py
+    except ImportError as error:
+        raise DataError(
+            f"{str(path)!r} is a MAT file of version 7.3, which needs h5py: pip install h5py; or "
+            "save it with -v7, as in save('kernels.mat', '-v7')."
+        ) from error
+    variables: dict[str, Any] = {}
+    with h5py.File(path, "r") as file:
+        for name in file:
+            if name.startswith("#"):  # what cells refer to
+                continue
+            linked = isinstance(file.get(name, getlink=True), h5py.HardLink)
+            if not linked or not isinstance(file[name], h5py.Dataset):
+                raise _no_matrix(name)
+            most -= file[name].nbytes
+            if most < 0:
+                raise ValueError("it unpacks to far more than its size")
+            variables[name] = _hdf5_value(file, file[name], name)
+    return variables
+
+
+def _hdf5_value(file: Any, data: Any, name: str) -> Any:
+    """Return an array, or the texts of a character matrix or a cell."""
+    kind = data.attrs.get("MATLAB_class", b"double").decode()
+    if data.external or data.is_virtual or data.attrs.get("MATLAB_sparse") is not None:
+        raise _no_matrix(name)
+    if kind == "cell" and data.dtype.hasobject:
+        cells = [file[reference] for reference in data[()].ravel()]
+        if any(cell.attrs.get("MATLAB_class") != b"char" or cell.nbytes > 2**16 for cell in cells):
+            raise ValueError(f"its variable {name!r} is a cell of other things than texts")
+        return [_text(_hdf5_value(file, cell, name), name) for cell in cells]
+    if data.dtype.kind not in "biuf":
+        raise _no_matrix(name)
+    array = data[()].T
+    if kind != "char":
+        return array
+    if "MATLAB_empty" in data.attrs:
+        return []
+    return ["".join(map(chr, row)).rstrip() for row in np.atleast_2d(array).tolist()]
+
+
+def _no_matrix(name: str) -> ValueError:
+    return ValueError(
+        f"its variable {name!r} is neither a full matrix of real numbers nor texts in a cell"
+    )
+
+
+# -- Kernel matrices in .npy, .npz and .mat files -------------------------------------------------
+#
+# Two-dimensional arrays are kernels, three-dimensional arrays several of them; one-dimensional
+# arrays are columns about the samples, such as labels and the target.
 
 
 def size_of_npz(path: Path) -> int:
@@ -195,26 +249,60 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def read_mat(path: Path, most: int) -> dict[str, np.ndarray]:
-    """Return the variables by name; vectors, matrices in MATLAB, are one-dimensional."""
-    variables = {name: np.asarray(value) for name, value in read_mat5(path, most).items()}
-    return {
-        name: array.ravel() if array.ndim == 1 or 1 in array.shape else array
-        for name, array in variables.items()
-    }
+def read_mat(path: Path, most: int, n_columns: int | None = None) -> dict[str, np.ndarray]:
+    """Return the variables by name; vectors, matrices in MATLAB, are one-dimensional.
+
+    If a file has vectors only, numbers in a row of `n_columns` are the kernel of one new sample.
+    """
+    with path.open("rb") as file:
+        is_hdf5 = file.read(10) == b"MATLAB 7.3"
+    values = read_mat73(path, most) if is_hdf5 else read_mat5(path, most)
+    variables = {name: np.asarray(value) for name, value in values.items()}
+    vectors = {name for name, array in variables.items() if array.ndim < 3 and 1 in array.shape}
+    if not any(array.ndim > 1 for name, array in variables.items() if name not in vectors):
+        vectors -= {
+            name
+            for name in vectors
+            if variables[name].shape == (1, n_columns) and variables[name].dtype.kind in "biuf"
+        }
+    return {name: array.ravel() if name in vectors else array for name, array in variables.items()}
+
+
+def divided(array: np.ndarray, name: str, n_columns: int | None = None) -> dict[str, np.ndarray]:
+    """Return the kernels of a three-dimensional array, of which the first or last axis counts.
+
+    `n_columns` is the number of columns of a kernel; None if kernels are square.
+    """
+    first = array.shape[2] == (array.shape[1] if n_columns is None else n_columns)
+    last = array.shape[1] == (array.shape[0] if n_columns is None else n_columns)
+    if first and last and n_columns is None and not np.array_equal(array, array.swapaxes(1, 2)):
+        first = False  # as many kernels as samples, and those along the first axis are asymmetric
+    if not (first or last):
+        raise ValueError(
+            f"its array {name!r} has the shape {array.shape}, but must be (kernels, rows, "
+            "columns) or (rows, columns, kernels)"
+            + (", with square kernels" if n_columns is None else f", with {n_columns} columns")
+        )
+    kernels = array if first else np.moveaxis(array, 2, 0)
+    return {f"{name}_{j}": np.ascontiguousarray(kernel) for j, kernel in enumerate(kernels)}
 
 
 def sorted_arrays(
-    arrays: dict[str, np.ndarray],
+    arrays: dict[str, np.ndarray], n_columns: int | None = None
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Return kernels, all of one shape, and columns with as many rows."""
-    kernels = {name: array for name, array in arrays.items() if array.ndim == 2}
+    kernels: dict[str, np.ndarray] = {}
+    for name, array in arrays.items():
+        if array.ndim not in (1, 2, 3):
+            raise ValueError(f"its array {name!r} has {array.ndim} dimensions, not one to three")
+        if array.ndim > 1:
+            several = divided(array, name, n_columns) if array.ndim == 3 else {name: array}
+            if twice := sorted(kernels.keys() & several.keys()):
+                raise ValueError(f"several kernels are called {twice[0]!r}")
+            kernels |= several
     columns = {name: array for name, array in arrays.items() if array.ndim == 1}
     if not kernels:
-        raise ValueError("it has no kernel, that is, no two-dimensional array")
-    for name, array in arrays.items():
-        if array.ndim not in (1, 2):
-            raise ValueError(f"its array {name!r} has {array.ndim} dimensions, not one or two")
+        raise ValueError("it has no kernel, that is, no array of two or three dimensions")
     first, *others = kernels.items()
     for name, kernel in kernels.items():
         if kernel.dtype.kind not in "biuf":
@@ -247,6 +335,10 @@ _PIECE = 2**22
 # kernels are compressed to a hundredth at best; a higher compression is an attack on the memory.
 _MODEST = GIB
 _MOST_PACKED = 100
+# Suffixes of compressed text files.
+_PACKERS = (".gz", ".zst")
+# Control characters that text files do not have.
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
@@ -278,12 +370,34 @@ def is_readable(path: Path) -> bool:
     return _suffix(path) in READERS
 
 
-def read(path: Path, part: str | None = None, texts: Collection[str] = ()) -> Contents:
-    """Read a file.
+@dataclass(frozen=True)
+class How:
+    """How a file is read.
 
-    `part` selects one of several tables in it. The columns `texts`, such as the labels, are read
-    as text.
+    Attributes
+    ----------
+    part : str, optional
+        One of several tables in the file.
+    texts : collection of str
+        Columns that are read as text, such as the labels.
+    encoding : str, optional
+        Encoding of text files; by default it is detected.
+    transpose : bool
+        Whether a table has a column per sample: its first row has the names of the samples, its
+        first column the names of the features.
+    n_columns : int, optional
+        Number of columns of kernels, if these are not square.
     """
+
+    part: str | None = None
+    texts: Collection[str] = ()
+    encoding: str | None = None
+    transpose: bool = False
+    n_columns: int | None = None
+
+
+def read(path: Path, how: How = How()) -> Contents:
+    """Read a file."""
     reader = READERS.get(_suffix(path))
     if reader is None:
         raise DataError(
@@ -295,8 +409,12 @@ def read(path: Path, part: str | None = None, texts: Collection[str] = ()) -> Co
         raise DataError(f"There is no file {str(path)!r}.")
     if not path.is_file():
         raise DataError(f"{str(path)!r} is not a file.")
+    if path.suffix.lower() in _PACKERS and reader not in (_separated, _fasta):
+        raise DataError(f"{str(path)!r} is compressed: unpack it first.")
+    if how.transpose and reader not in (_separated, _parquet, _excel):
+        raise DataError(f"{str(path)!r} is not a table that --transpose could turn.")
     try:
-        return reader(path, part, texts)
+        return reader(path, how)
     except DataError:
         raise
     except Exception as error:  # libraries raise many kinds of errors about damaged files
@@ -305,8 +423,8 @@ def read(path: Path, part: str | None = None, texts: Collection[str] = ()) -> Co
 
 
 def _suffix(path: Path) -> str:
-    name = path.name.lower()
-    return Path(name.removesuffix(".gz")).suffix if name.endswith(".gz") else path.suffix.lower()
+    name = Path(path.name.lower())
+    return Path(name.stem).suffix if name.suffix in _PACKERS else name.suffix
 
 
 def _most_bytes(path: Path) -> int:
@@ -338,34 +456,148 @@ def refuse_too_large(path: Path, n_bytes: int, reader: str) -> None:
 # -- tables ----------------------------------------------------------------------------------
 
 
-def _separated(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _opened(path: Path) -> IO[bytes]:
+    """Open a file, unpacking it if it is compressed."""
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return gzip.open(path)  # type: ignore[return-value]
+    if suffix != ".zst":
+        return path.open("rb")
+    try:
+        import zstandard
+    except ImportError as error:
+        raise DataError(
+            f"{str(path)!r} needs zstandard: pip install zstandard, or unpack the file first."
+        ) from error
+    return zstandard.open(path, "rb")
+
+
+def _separated(path: Path, how: How) -> Contents:
     """Read a text file with a line per sample, separated by commas, semicolons or tabs."""
+    n_bytes = path.stat().st_size
+    if path.suffix.lower() in _PACKERS:
+        n_bytes = _unpacked(path)
+        refuse_bomb(path, n_bytes)
     # A number has about as many characters as bytes in memory.
-    refuse_too_large(path, path.stat().st_size, "read_csv")
-    with path.open("rb") as file:
+    refuse_too_large(path, n_bytes, "read_csv")
+    with _opened(path) as file:
         start = file.read(_LOOKED_AT)
-    if b"\0" in start:
+    encoding = how.encoding or _encoding(path, start)
+    text = start.decode(encoding, errors="replace")
+    if "\0" in text:
         raise ValueError("it is not text")
-    text = start.decode("utf-8", errors="replace")
     header = next(iter(text.splitlines()), "")
     separator = max(",;\t", key=header.count)
     comma = separator == ";" and re.search(r"(^|;)-?\d+,\d", text, re.MULTILINE) is not None
-    options = {"sep": separator, "encoding": "utf-8-sig", "compression": None}
-    names = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0].fillna("")
-    _refuse_duplicates([name.strip() for name in names])
-    frame = pd.read_csv(
-        path,
-        decimal="," if comma else ".",
-        low_memory=False,
-        skipinitialspace=True,
-        # Keeps labels such as 007.
-        dtype={name: str for name in names if name.strip() in texts},
-        **options,
-    )
-    return Contents(path, _named_columns(frame))
+    options = {
+        "sep": separator,
+        "decimal": "," if comma else ".",
+        "low_memory": False,
+        "skipinitialspace": True,
+    }
+    try:
+        with _opened(path) as file:
+            first = {"sep": separator, "encoding": encoding}
+            names = pd.read_csv(file, header=None, nrows=1, dtype=str, **first)
+        names = names.iloc[0].fillna("")
+        _refuse_duplicates([name.strip() for name in names])
+        if how.transpose and "" in list(names[1:]):
+            raise ValueError("its first row must have the name of a sample in every column")
+        # Text keeps labels such as 007.
+        dtype: Any = {name: str for name in names if name.strip() in how.texts}
+        with _opened(path) as file:
+            dtype = str if how.transpose else dtype
+            frame = pd.read_csv(file, dtype=dtype, encoding=encoding, **options)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"its text is not encoded as {encoding}: pass its encoding as --encoding, such as "
+            "--encoding cp1252"
+        ) from error
+    if not how.transpose:
+        return Contents(path, _named_columns(frame))
+    features, labels = _turned_names(frame)
+    # Columns of numbers are recognised when the turned table is read as text.
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=separator)
+    writer.writerow(features)
+    writer.writerows(frame.iloc[:, 1:].to_numpy(dtype=object, na_value="").T)
+    buffer.seek(0)
+    types = {name: str for name in features if name in how.texts}
+    frame = pd.read_csv(buffer, dtype=types, skip_blank_lines=False, **options)
+    return Contents(path, _named_columns(frame), labels)
 
 
-def _parquet(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _encoding(path: Path, start: bytes) -> str:
+    """Return the encoding of a text file: by its byte-order mark, UTF-8, or else Latin-1."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with _opened(path) as file:
+            while piece := file.read(_PIECE):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        if _CONTROL.search(start):
+            raise ValueError("it is not text") from None
+        note(
+            f"{str(path)!r} is not encoded as UTF-8 and is read as latin-1 (Western European). "
+            "If letters are wrong, pass its encoding, such as --encoding cp1250."
+        )
+        return "latin-1"
+    return "utf-8-sig"
+
+
+def _turned_names(frame: pd.DataFrame) -> tuple[list[str], pd.Index]:
+    """Return the names of features and of samples of a table with samples in columns."""
+    first = frame.iloc[:, 0]
+    if len(frame.columns) < 2:
+        raise ValueError("it has no columns of samples besides the names of the features")
+    if first.isna().any():
+        row = int(np.flatnonzero(first.isna())[0]) + 1
+        raise ValueError(f"its first column, with the names of features, is empty in row {row}")
+    features = [str(name).strip() for name in first]
+    _refuse_duplicates(features)
+    return features, pd.Index([str(name).strip() for name in frame.columns[1:]])
+
+
+def _excel(path: Path, how: How) -> Contents:
+    """Read the first sheet of an Excel file."""
+    try:
+        import openpyxl  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        raise DataError(
+            f'{str(path)!r} needs openpyxl: pip install "manykernels[cli,excel]", or save the '
+            "sheet as .csv."
+        ) from error
+    n_bytes = size_of_npz(path)
+    refuse_bomb(path, n_bytes)
+    refuse_too_large(path, n_bytes, "read_csv")
+    with pd.ExcelFile(path, engine="openpyxl") as file:
+        first, *others = file.sheet_names
+        names = file.parse(first, header=None, nrows=1, dtype=str)
+        if names.empty:
+            raise ValueError(f"its first sheet, {first!r}, is empty")
+        names = names.iloc[0].fillna("")
+        _refuse_duplicates([name.strip() for name in names])
+        dtype = {name: str for name in names if name.strip() in how.texts}
+        frame = file.parse(first, dtype=dtype)
+    if others:
+        note(f"{str(path)!r} has several sheets: the first, {first!r}, is read.")
+    return _of_types(path, frame, how)
+
+
+def _of_types(path: Path, frame: pd.DataFrame, how: How) -> Contents:
+    """Return the contents of a table whose cells have types."""
+    if not how.transpose:
+        return Contents(path, _named_columns(frame))
+    features, labels = _turned_names(frame)
+    types = {name: str for name in features if name in how.texts}
+    columns = frame.iloc[:, 1:].T.reset_index(drop=True).set_axis(features, axis=1)
+    return Contents(path, _named_columns(columns.infer_objects().astype(types)), labels)
+
+
+def _parquet(path: Path, how: How) -> Contents:
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(path)
@@ -375,7 +607,7 @@ def _parquet(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     frame = pd.read_parquet(path)
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
-    return Contents(path, _named_columns(frame))
+    return _of_types(path, frame, how)
 
 
 def _named_columns(frame: pd.DataFrame) -> pd.DataFrame:
@@ -397,7 +629,9 @@ def _refuse_duplicates(names: list[str]) -> None:
 # -- sequences -------------------------------------------------------------------------------
 
 
-def _fasta(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _fasta(path: Path, how: How) -> Contents:
+    if path.suffix.lower() == ".zst":
+        raise ValueError("unpack it first, or compress it as .gz")
     if path.suffix.lower() == ".gz":
         refuse_bomb(path, _unpacked(path))
     records = read_fasta(path)
@@ -409,7 +643,7 @@ def _fasta(path: Path, part: str | None, texts: Collection[str]) -> Contents:
 def _unpacked(path: Path) -> int:
     """Return the unpacked size of a file, or a number above the limit if it is larger."""
     most, length = _most_bytes(path), 0
-    with gzip.open(path) as file:
+    with _opened(path) as file:
         while length <= most and (piece := file.read(_PIECE)):
             length += len(piece)
     return length
@@ -418,24 +652,31 @@ def _unpacked(path: Path) -> int:
 # -- kernels ---------------------------------------------------------------------------------
 
 
-def _npz(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _npz(path: Path, how: How) -> Contents:
     refuse_bomb(path, size_of_npz(path))
-    return _of_arrays(path, read_npz(path))
+    return _of_arrays(path, read_npz(path), how)
 
 
-def _mat(path: Path, part: str | None, texts: Collection[str]) -> Contents:
-    return _of_arrays(path, read_mat(path, _most_bytes(path)))
+def _npy(path: Path, how: How) -> Contents:
+    content = path.read_bytes()
+    check_array(content, path.name)
+    # The name is the same for training and new samples, whatever the names of their files.
+    return _of_arrays(path, {"kernel": np.load(io.BytesIO(content), allow_pickle=False)}, how)
 
 
-def _of_arrays(path: Path, arrays: dict[str, np.ndarray]) -> Contents:
-    kernels, columns = sorted_arrays(arrays)
+def _mat(path: Path, how: How) -> Contents:
+    return _of_arrays(path, read_mat(path, _most_bytes(path), how.n_columns), how)
+
+
+def _of_arrays(path: Path, arrays: dict[str, np.ndarray], how: How) -> Contents:
+    kernels, columns = sorted_arrays(arrays, how.n_columns)
     return Contents(path, pd.DataFrame(columns), matrices=kernels)
 
 
 # -- single cells ----------------------------------------------------------------------------
 
 
-def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
+def _modality(path: Path, how: How) -> Contents:
     """Read a modality of MuData, or a table of AnnData, with the columns of ``obs``."""
     try:
         if path.suffix.lower() == ".h5mu":
@@ -448,13 +689,13 @@ def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
         ) from error
     data = (package.read_h5mu if path.suffix.lower() == ".h5mu" else package.read_h5ad)(path)
     tables = named_tables(data)
-    if part is None and len(tables) > 1 and "X" not in tables:
+    if how.part is None and len(tables) > 1 and "X" not in tables:
         raise DataError(
             f"{str(path)!r} has several tables: select one, as in "
             f"--view {next(iter(tables))}={path.name}:{next(iter(tables))}; "
             f"there are {listed(tables)}."
         )
-    name = part or ("X" if "X" in tables else next(iter(tables)))
+    name = how.part or ("X" if "X" in tables else next(iter(tables)))
     if name not in tables:
         raise DataError(f"{str(path)!r} has no table {name!r}, only {listed(tables)}.")
     labels = pd.Index([str(label) for label in tables[name].labels])
@@ -466,15 +707,17 @@ def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
 
 
 #: Readers by file suffix.
-READERS: dict[str, Callable[[Path, str | None, Collection[str]], Contents]] = {
+READERS: dict[str, Callable[[Path, How], Contents]] = {
     ".csv": _separated,
     ".tsv": _separated,
     ".txt": _separated,
     ".parquet": _parquet,
+    ".xlsx": _excel,
     ".fasta": _fasta,
     ".fa": _fasta,
     ".faa": _fasta,
     ".fna": _fasta,
+    ".npy": _npy,
     ".npz": _npz,
     ".mat": _mat,
     ".h5ad": _modality,

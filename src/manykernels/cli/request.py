@@ -6,6 +6,8 @@ Options on the command line take precedence. Paths in the TOML file are relative
 from __future__ import annotations
 
 import ast
+import codecs
+import difflib
 import inspect
 import math
 import re
@@ -72,11 +74,12 @@ def view_of(text: str) -> ViewRequest:
         else:
             raise UsageError(
                 f"--view {text!r}: {part!r} is not a kernel; there are {', '.join(KERNELS)}. "
-                "Columns come first, separated by commas."
+                f"Columns come first, separated by commas.{similar_kernel(part)}"
             )
     if columns is not None and "" in columns:
         raise UsageError(f"--view {text!r} has an empty column name. {_HOW}.")
-    return ViewRequest(checked_name(name), Path(file), columns, tuple(kernels))
+    path = Path(file) if Path(file).exists() else Path(file.strip())
+    return ViewRequest(checked_name(name.strip()), path, columns, tuple(kernels))
 
 
 def checked_name(name: str) -> str:
@@ -118,13 +121,25 @@ def kernel_of(text: str) -> Kernel:
     name, parameters = _call(text)
     kind = KERNELS.get(name.lower())
     if kind is None:
-        raise UsageError(f"There is no kernel {name!r}; there are {', '.join(KERNELS)}.")
+        raise UsageError(
+            f"There is no kernel {name!r}; there are {', '.join(KERNELS)}.{similar_kernel(name)}"
+        )
     known = [name for name in inspect.signature(kind).parameters if name != "columns"]
     for parameter in parameters:
         if parameter not in known:
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise UsageError(f"The kernel {name} has no parameter {parameter!r}; {has}.")
     return kind(**parameters)
+
+
+def similar_kernel(name: str) -> str:
+    """Return a sentence with the kernel that a name may stand for, or an empty text."""
+    text = name.strip().lower()
+    full = {"gaussian": "rbf", "gauss": "rbf", "chi2": "chisquare", "histogram": "intersection"}
+    names = [kernel for kernel in KERNELS if len(text) > 2 and kernel.startswith(text)]
+    names = names or difflib.get_close_matches(text, KERNELS, 1, 0.75)
+    kernel = full.get(text) or (names[0] if names else None)
+    return f" If a kernel is meant, its name is {kernel}." if kernel else ""
 
 
 def _call(text: str) -> tuple[str, dict[str, Any]]:
@@ -159,11 +174,21 @@ def _call(text: str) -> tuple[str, dict[str, Any]]:
 
 TASKS = ("auto", "classification", "regression")
 MISSING = ("error", "mean", "conditional")
+INDEFINITE = ("error", "clip")
 MACHINES = ("fisher", "svm", "logistic", "poisson")
 # Fields with a fixed set of values; the first is the default, of machines that of most tasks.
-_WORDS = {"task": TASKS, "missing": MISSING, "machine": MACHINES}
+_WORDS = {
+    "task": TASKS,
+    "missing": MISSING,
+    "machine": MACHINES,
+    "indefinite": INDEFINITE,
+}
 _NUMBERS = ("p", "reg", "C")
-_TEXTS = ("index", "target", "time", "event", "groups", "sets", "approximation")
+_RULES = ("case", "number")
+_TEXTS = (
+    *("index", "target", "time", "event", "groups", "sets", "approximation"),
+    *("encoding", "transpose", "match_ids"),
+)
 # Fields that name a column of any file, or ``file:column``; `event` may go on with ``=value``.
 _COLUMNS = ("target", "time", "event", "groups")
 #: Fields that are options of commands, besides the views.
@@ -180,7 +205,9 @@ class Request:
     There is a `target`, or `time` and `event` for survival times. `event_value` is the value of
     an observed event; None if it is True or 1. `machine` is None for the default of the task.
     `sets` is the view that the gene sets of `sets_file` belong to. `p`, `reg` and `C` are the
-    values to try; None for the defaults.
+    values to try; None for the defaults. `encoding` is that of text files; None if it is detected.
+    `transposed` are the files with a column per sample. `match_ids` are rules by which labels are
+    changed before they are compared.
     """
 
     views: tuple[ViewRequest, ...]
@@ -197,6 +224,7 @@ class Request:
     sets: str | None = None
     sets_file: Path | None = None
     missing: str = "error"
+    indefinite: str = "error"
     impute: bool = False
     task: str = "auto"
     machine: str | None = None
@@ -204,6 +232,9 @@ class Request:
     reg: tuple[float, ...] | None = None
     C: tuple[float, ...] | None = None
     approximation: str = "exact"
+    encoding: str | None = None
+    transposed: frozenset[Path] = frozenset()
+    match_ids: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, views: Sequence[str], spec: Path | None, **options: Any) -> Request:
@@ -221,7 +252,23 @@ class Request:
         fields = _checked(fields)
         if "sets" in fields:
             fields["sets"], fields["sets_file"] = _sets(fields["sets"], list(by_name.values()))
-        return cls(tuple(by_name.values()), **fields)
+        transpose = fields.pop("transpose", None)
+        request = cls(tuple(by_name.values()), **fields)
+        return request if transpose is None else request._with_transposed(transpose)
+
+    def _with_transposed(self, text: str) -> Request:
+        """Return the request with transposed files: ``all``, or those of some views."""
+        if text == "all":
+            return replace(self, transposed=frozenset(self.files))
+        by_name = {view.name: view.file for view in self.views}
+        names = [name.strip() for name in text.split(",")]
+        for name in names:
+            if name not in by_name:
+                raise UsageError(
+                    f"--transpose {text!r}: there is no view {name!r}, only {', '.join(by_name)}. "
+                    "Name views, separated by commas, or write all."
+                )
+        return replace(self, transposed=frozenset(by_name[name] for name in names))
 
     def with_target(self) -> Request:
         """Return self, or raise if there is no target."""
@@ -276,6 +323,13 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     for name in _NUMBERS:
         if name in fields:
             checked[name] = numbers_of(fields[name], name)
+            if name == "p" and any(number < 1.0 for number in checked[name] or ()):
+                raise UsageError(
+                    "p must be at least 1: 1 (sparse weights), 2, inf (equal weights) or a number "
+                    f"between; got {fields[name]!r}."
+                )
+            if name != "p" and any(number <= 0.0 for number in checked[name] or ()):
+                raise UsageError(f"{name} must be positive; got {fields[name]!r}.")
     for name in _COLUMNS:
         if name in fields:
             text, value = _with_value(fields[name], name)
@@ -289,6 +343,15 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
             raise UsageError(f"{name} and {other} are the same column, {checked[name]!r}.")
         roles[checked.get(name, "")] = name
     _check_survival(fields)
+    if "encoding" in fields:
+        checked["encoding"] = _encoding(fields["encoding"])
+    if "match_ids" in fields:
+        checked["match_ids"] = tuple(rule.strip() for rule in fields["match_ids"].split(","))
+        if not set(checked["match_ids"]) <= set(_RULES):
+            raise UsageError(
+                f"--match-ids must be case, number or case,number, not {fields['match_ids']!r}. "
+                "(Spaces around ids are never compared.)"
+            )
     machine = checked.get("machine", MACHINES[0])
     if machine == "poisson" and checked.get("task", "auto") != "auto":
         raise UsageError(f"--machine poisson predicts counts, not a {checked['task']}: drop task.")
@@ -297,6 +360,19 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     if checked.get("reg") is not None and machine == "svm":
         raise UsageError("reg is an option of --machine fisher; with --machine svm, use C.")
     return checked
+
+
+def _encoding(name: str) -> str:
+    """Return the name of an encoding of text, or raise if there is none of this name."""
+    try:
+        b"".decode(name)  # raises for codecs of other things than text
+        codec = codecs.lookup(name)
+    except (LookupError, ValueError) as error:
+        raise UsageError(
+            f"There is no encoding {name!r}; common ones are utf-8, utf-16, latin-1, cp1252."
+        ) from error
+    # UTF-8 files may begin with a byte-order mark.
+    return "utf-8-sig" if codec.name == "utf-8" else name
 
 
 def _check_survival(fields: Mapping[str, Any]) -> None:

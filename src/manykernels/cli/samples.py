@@ -1,9 +1,8 @@
 """Samples from several files, their target, and the estimator for them."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from pathlib import Path
+import shlex
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,33 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 
 from ..estimators import MKFDACV, MKGLMCV, MKSVCCV, MKSVRCV, MKCoxCV, MKLogisticCV, MKRidgeCV
-from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels, kernels_of_sets
+from ..kernels import (
+    RBF,
+    ChiSquare,
+    Intersection,
+    Kernel,
+    KernelStack,
+    KernelUnion,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Views,
+    auto_kernels,
+    kernels_of_sets,
+)
 from ..kernels.auto import as_union
+from ..kernels.checks import IndefiniteKernelError
+from ..kernels.columns import disguise
 from ..kernels.tables import naming, select_columns
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
 from ..survival import survival_target
 from ..survival.targets import SurvivalTargetError, check_informative
+from .cells import check_cells, is_other_text, refuse_texts
 from .console import DataError, UsageError, listed, note
-from .files import WITH_PARTS, Contents, read
-from .request import Request, ViewRequest
+from .files import WITH_PARTS, Contents
+from .reading import Reading, check_labels, names_row
+from .request import Request, ViewRequest, similar_kernel
 
 # -- Targets --------------------------------------------------------------------------------------
 
@@ -33,6 +49,7 @@ _MOST_CLASSES = 20
 def task_of(y: pd.Series) -> str:
     """Return "classification" for texts, booleans and few distinct integers, else "regression"."""
     if not _are_numbers(y):
+        _refuse_numbers_as_text(y)
         return "classification"
     values = y.unique()
     few = len(values) <= _MOST_CLASSES and _are_whole(y)
@@ -45,9 +62,12 @@ def as_targets(y: pd.Series, task: str) -> pd.Series:
         return y
     if task in ("regression", "counts"):
         if not _are_numbers(y):
+            texts = (pair for pair in y.items() if is_other_text(pair[1]))
+            label, value = next(texts, (y.index[0], y.iloc[0]))
             raise DataError(
-                f"The target of a regression must be numbers, but one of its values is "
-                f"{y.iloc[0]!r}."
+                f"The target of a regression must be numbers, but that of {str(label)!r} is "
+                f"{value!r}: write a number in the file, or leave the cell empty to leave the "
+                "sample out."
             )
         infinite = y.index[~np.isfinite(y)]
         if len(infinite):
@@ -67,6 +87,23 @@ def as_targets(y: pd.Series, task: str) -> pd.Series:
         # A column of integers with empty cells is read as floats.
         return y.astype(int) if _are_whole(y) else y
     return y.astype(str).astype(object)
+
+
+def _refuse_numbers_as_text(y: pd.Series) -> None:
+    """Raise if many distinct texts, which would be classes, are mostly numbers."""
+    texts = y.astype(str)
+    if texts.nunique() <= _MOST_CLASSES:
+        return
+    others = [pair for pair in texts.items() if is_other_text(pair[1])]
+    numbers = disguise([text.strip() for text in texts.unique()])
+    if others and (2 * len(others) <= len(texts) or numbers is not None):
+        label, value = others[0]
+        content = "a text among numbers" if numbers is None else f"one of {numbers[1]}"
+        raise DataError(
+            f"The target of {str(label)!r} is {value!r}, {content}: there would be "
+            f"{texts.nunique()} classes. Write numbers in the file, or leave the cell empty to "
+            "leave the sample out; if these are classes, pass --task classification."
+        )
 
 
 def _are_numbers(y: pd.Series) -> bool:
@@ -123,66 +160,28 @@ class Samples:
         return isinstance(self.X, KernelStack)
 
 
-class Reading:
-    """Reader that reads each file once; labels and the columns `texts` are read as text."""
-
-    def __init__(self, index: str | None, texts: Iterable[str] = ()) -> None:
-        self.index = index
-        self._texts = frozenset(texts) | ({index} if index is not None else set())
-        self._known: dict[tuple[Path, str | None], Contents] = {}
-
-    def contents(self, path: Path, part: str | None = None) -> Contents:
-        """Return the contents of a file, with labels if there are any."""
-        if (path, part) not in self._known:
-            contents = read(path, part, self._texts)
-            self._known[path, part] = replace(contents, labels=self._labels(contents))
-        return self._known[path, part]
-
-    def of(self, view: ViewRequest) -> Contents:
-        """Return the contents of the file of a view."""
-        with_parts = view.file.suffix.lower() in WITH_PARTS and view.columns
-        return self.contents(view.file, view.columns[0] if with_parts and view.columns else None)
-
-    def _labels(self, contents: Contents) -> pd.Index | None:
-        name = str(contents.path)
-        columns = contents.columns.columns
-        if self.index is None or (self.index not in columns and contents.labels is not None):
-            return contents.labels
-        if self.index not in columns:
-            raise DataError(
-                f"{name!r} has no column {self.index!r} to match samples by; it has "
-                f"{listed(columns)}."
-            )
-        column = contents.columns[self.index]
-        empty = np.flatnonzero(column.isna())
-        if len(empty):
-            raise DataError(f"{name!r} has no {self.index} in row {empty[0] + 1}.")
-        labels = pd.Index([str(label).strip() for label in column], name=self.index)
-        if labels.has_duplicates:
-            duplicate = labels[labels.duplicated()][0]
-            raise DataError(f"{name!r} has several rows whose {self.index} is {duplicate!r}.")
-        return labels
-
-
 # -- training samples ------------------------------------------------------------------------
 
 
 def training_samples(request: Request) -> Samples:
     """Read views and target and match their rows; leave out samples without a target."""
     # Labels of groups are text, as names of samples are: 007 is not 7.
-    reading = Reading(request.index, () if request.groups is None else (request.groups,))
+    texts = () if request.groups is None else (request.groups,)
+    reading = Reading(request, request.index, texts)
     contents = {view.name: reading.of(view) for view in request.with_target().views}
     files = {}
     for role in request.columns:
         file = getattr(request, f"{role}_file")
         files[role] = [reading.contents(file)] if file is not None else list(contents.values())
-    refuse_different_lengths([*contents.values(), *(f for some in files.values() for f in some)])
+    all_files = [*contents.values(), *(file for some in files.values() for file in some)]
+    refuse_different_lengths(all_files)
+    check_labels(all_files, request, lacking=request.missing != "error")
     columns = {role: _column(files[role], name, role) for role, name in request.columns.items()}
     y: Any = _survival(columns, files, request) if request.time else columns["target"]
     groups = columns.get("groups")
     X: Any
     if all_matrices(contents):
-        X, labels = _stack(request.views, contents, lacking=request.missing != "error")
+        X, labels = _stack(request, contents)
         rows, cols, _ = X.shape
         if rows != cols:
             raise DataError(
@@ -269,9 +268,15 @@ def _column(sources: list[Contents], column: str, option: str) -> pd.Series:
         purpose = {"target": "to predict", "time": "of times", "event": "of events"}.get(
             option, "of groups"
         )
+        turned = [file for file in sources if names_row(file, column)]
+        advice = (
+            f"{str(turned[0].path)!r} has a row of this name: if it has a column per sample, pass "
+            "--transpose with the name of its view, or --transpose all."
+            if turned
+            else f"If it is in another file, pass --{option} file.csv:column."
+        )
         raise DataError(
-            f"No file has a column {column!r} {purpose}; columns are {listed(known)}. "
-            f"If it is in another file, pass --{option} file.csv:column."
+            f"No file has a column {column!r} {purpose}; columns are {listed(known)}. {advice}"
         )
     return targets
 
@@ -399,6 +404,9 @@ def _with_target(X: Any, labels: pd.Index, y: Any, request: Request) -> tuple[An
     return X, labels, y.loc[labels]
 
 
+# Kernels that take columns of numbers only.
+_OF_NUMBERS = (RBF, ChiSquare, Intersection, Laplacian, Linear, Polynomial)
+
 # -- views -----------------------------------------------------------------------------------
 
 
@@ -425,6 +433,7 @@ def _table(view: ViewRequest, contents: Contents, request: Request) -> Any:
         if absent:
             raise DataError(
                 f"{path!r} has no column {absent[0]!r}; it has {listed(frame.columns)}."
+                f"{similar_kernel(absent[0])}"
             )
         for role, name in taken.items():
             if name in view.columns:
@@ -442,6 +451,12 @@ def _table(view: ViewRequest, contents: Contents, request: Request) -> Any:
         frame = frame.drop(columns=empty)
     if labels is None:
         _note_names(frame, view.name)
+    default = not view.kernels and view.name != request.sets
+    for kernel in view.kernels:
+        if isinstance(kernel, _OF_NUMBERS):
+            reason = f"the kernel {type(kernel).__name__.lower()} needs numbers"
+            refuse_texts(frame, contents, view.name, frame.columns, reason)
+    check_cells(frame, contents, view.name, categories=default)
     return frame if labels is None else frame.set_axis(labels)
 
 
@@ -451,7 +466,7 @@ def _note_names(frame: pd.DataFrame, view: str) -> None:
     if not pd.api.types.is_numeric_dtype(first) and first.is_unique and len(frame) > 1:
         note(
             f"column {first.name!r} of view {view!r} has a different text in every row: if it "
-            f"names the samples, pass --index {first.name}."
+            f"names the samples, pass --index {shlex.quote(str(first.name))}."
         )
 
 
@@ -481,10 +496,9 @@ def all_matrices(contents: dict[str, Contents]) -> bool:
     return all(file.matrices is not None for file in contents.values())
 
 
-def _stack(
-    views: tuple[ViewRequest, ...], contents: dict[str, Contents], *, lacking: bool
-) -> tuple[KernelStack, pd.Index]:
+def _stack(request: Request, contents: dict[str, Contents]) -> tuple[KernelStack, pd.Index]:
     """Return the kernels of all files, which must have the same samples in the same order."""
+    views = request.views
     first = next(iter(contents.values()))
     names = None if first.labels is None else list(first.labels)
     kernels, owners = {}, []
@@ -511,9 +525,21 @@ def _stack(
             owners.append(view.name if len(views) > 1 else name)
     labels = pd.RangeIndex(_length(first)) if first.labels is None else first.labels
     square = len({*next(iter(kernels.values())).shape}) == 1
-    stack = KernelStack.from_arrays(
-        kernels, row_samples=names, col_samples=names if square else None, missing=lacking
-    )
+    try:
+        stack = KernelStack.from_arrays(
+            kernels,
+            row_samples=names,
+            col_samples=names if square else None,
+            psd="clip" if request.indefinite == "clip" else "raise",
+            missing=request.missing != "error",
+        )
+    except IndefiniteKernelError as error:
+        advice = (
+            "If it consists of distances, write similarities into the file, such as "
+            "exp(-distance**2); if it is a similarity, pass --indefinite clip to remove its "
+            "negative part."
+        )
+        raise DataError(str(error).replace(error.advice, advice)) from error
     return stack.with_views(owners), labels
 
 
@@ -585,7 +611,7 @@ def approximation_of(request: Request, machine: str) -> Approximation | str:
 def kernels_of(request: Request, views: Views) -> dict[str, Any] | None:
     """Return the kernels of each view; None for default kernels without imputation."""
     if not request.impute:
-        _refuse_empty_cells(views)
+        refuse_empty_cells(views)
     given = any(view.kernels for view in request.views) or request.sets_file is not None
     if not request.impute and not given:
         return None
@@ -635,7 +661,11 @@ def _imputer(table: pd.DataFrame) -> ColumnTransformer | SimpleImputer:
     return imputer.set_output(transform="pandas")
 
 
-def _refuse_empty_cells(views: Views) -> None:
+def refuse_empty_cells(
+    views: Views,
+    way_out: str = "pass --impute to use the median of a column, or its most frequent text",
+) -> None:
+    """Raise if a cell of a sample that has the view is empty."""
     for name, table in views.items():
         if not isinstance(table, pd.DataFrame):
             continue
@@ -644,6 +674,6 @@ def _refuse_empty_cells(views: Views) -> None:
             row, column = np.argwhere(empty)[0]
             raise DataError(
                 f"View {name!r} has empty cells ({int(empty.sum())}), the first in column "
-                f"{table.columns[column]!r} of {str(table.index[row])!r}: fill them in, or pass "
-                "--impute to use the median of a column, or its most frequent text."
+                f"{table.columns[column]!r} of {str(table.index[row])!r}: fill them in, or "
+                f"{way_out}."
             )

@@ -170,7 +170,14 @@ PSD_POLICIES = ("raise", "exact", "clip", "ignore")
 
 
 class IndefiniteKernelError(ValueError):
-    """A kernel has negative eigenvalues that rounding errors do not explain."""
+    """A kernel has negative eigenvalues that rounding errors do not explain.
+
+    `advice`, the end of the message, is about Python code; the command line replaces it.
+    """
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(f"{message} {advice}".rstrip())
+        self.advice = advice
 
 
 def check_stack(
@@ -295,9 +302,9 @@ def _change_to_psd(
     if psd != "clip" and extremes[0] < -explained:
         raise IndefiniteKernelError(
             f"Kernel {name!r} is not positive semi-definite: its eigenvalues go from "
-            f"{extremes[0]:.3g} to {extremes[1]:.3g}. Build the stack with "
-            'KernelStack.from_arrays(..., psd="clip") to remove the negative part, or '
-            "choose another kernel."
+            f"{extremes[0]:.3g} to {extremes[1]:.3g}.",
+            'Build the stack with KernelStack.from_arrays(..., psd="clip") to remove the negative '
+            "part, or choose another kernel.",
         )
     # A difference, so that a kernel centred for the check keeps its means, as test blocks do.
     return clipped(matrix) - matrix

@@ -445,9 +445,11 @@ _DISGUISES = (
     (rf"{_NUMBER}\s*%", "percentages", "pd.to_numeric(column.str.rstrip('% '))"),
     (r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", "numbers with commas between thousands",
      "pd.to_numeric(column.str.replace(',', ''))"),
-    (r"[-+]?(\d{1,3}(\.\d{3})*|\d+),\d+", "numbers with a decimal comma",
-     "read_csv(..., decimal=','), or pd.to_numeric(column.str.replace('.', '', regex=False)"
+    (r"[-+]?(\d{1,3}([.\s]\d{3})*|\d+),\d+", "numbers with a decimal comma",
+     "read_csv(..., decimal=','), or pd.to_numeric(column.str.replace(r'[.\\s]', '', regex=True)"
      ".str.replace(',', '.'))"),
+    (r"[-+]?\d{1,3}(\s\d{3})+(\.\d+)?", "numbers with spaces between thousands",
+     "pd.to_numeric(column.str.replace(r'\\s', '', regex=True))"),
     (rf"[<>≤≥~]=?\s*{_NUMBER}", "numbers with limits of a measurement",
      "pd.to_numeric(column.str.lstrip('<>≤≥~= ')), if a limit may replace the number"),
     (rf"(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{4}}|\d{{2}})|"
@@ -489,10 +491,10 @@ def refuse_no_categories(entries: np.ndarray, label: str, name: object) -> None:
 
 def refuse_disguised(texts: list[str], label: str, *, plain: bool) -> None:
     """Raise an error if all texts are numbers or dates; plain numbers only with `plain`."""
-    disguise = _disguise(texts)
-    if disguise is None or (disguise[1] == _PLAIN and not plain):
+    detected = disguise(texts)
+    if detected is None or (detected[1] == _PLAIN and not plain):
         return
-    example, content, way_out = disguise
+    example, content, way_out = detected
     raise NoCategoriesError(
         f"{label} holds {content}, such as {example!r}, as text, which would be taken for "
         f"{len(texts)} categories.",
@@ -500,7 +502,7 @@ def refuse_disguised(texts: list[str], label: str, *, plain: bool) -> None:
     )
 
 
-def _disguise(texts: list[str]) -> tuple[str, str, str] | None:
+def disguise(texts: list[str]) -> tuple[str, str, str] | None:
     """Return an example, a description and a way out if texts are no categories."""
     plain = re.compile(_NUMBER)
     for pattern, content, way_out in _DISGUISES:
@@ -511,6 +513,11 @@ def _disguise(texts: list[str]) -> tuple[str, str, str] | None:
             if example is not None and (content != _BITS or all(map(matches, texts))):
                 return example, content, way_out
     return None
+
+
+def is_plain_number(text: str) -> bool:
+    """Return whether a text is a finite number in the usual notation."""
+    return re.fullmatch(_NUMBER, text) is not None
 
 
 def refuse_letters_read_as_digits(values: np.ndarray, labels: Callable[[int], str]) -> None:
