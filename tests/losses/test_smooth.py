@@ -207,6 +207,21 @@ def test_newton_steps_by_conjugate_gradients(name, scale):
     np.testing.assert_allclose(moved, expected, atol=1e-4 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize(
+    ("kernel", "outputs", "size"),
+    [
+        (np.eye(9), np.zeros((9, 3)), 0.0),  # nothing to compare errors with
+        (np.eye(9), np.tile([1e3, 0.0, 0.0], (9, 1)), 1.0),  # no curvature
+        (np.zeros((9, 9)), np.zeros((9, 3)), 1.0),  # no kernel
+        (-9e9 * np.eye(9), np.zeros((9, 3)), 1.0),  # no kernel either
+    ],
+)
+def test_no_newton_step_by_conjugate_gradients(kernel, outputs, size):
+    function = draw("multinomial", m=9)
+    curvature, dual = function.curvature(outputs), -function.gradient(outputs)
+    assert curvature.cheap_step(kernel, dual, None, size) is None
+
+
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("reg", [1e-2, 1.0, 100.0])
 def test_several_classes_take_no_factorisation_of_each(reg, has_bias, monkeypatch):

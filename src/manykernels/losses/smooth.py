@@ -241,7 +241,10 @@ class SoftmaxCurvature(Curvature):
         if not largest > 0.0:
             return None
         diagonal = np.maximum(mean, _LEAST_MEAN * largest) / (self.probabilities.shape[1] - 1)
-        rough = _DiagonalSum(diagonal, kernel)
+        try:
+            rough = _DiagonalSum(diagonal, kernel)
+        except NotPositiveDefiniteError:  # of D, which may be larger than H
+            return None
         ones = rough.apply(np.ones((len(diagonal), 1)))
         total = float(ones.sum())
 
@@ -258,14 +261,17 @@ class SoftmaxCurvature(Curvature):
         z, z_biases = preconditioned(residual, totals)
         images = matmul(kernel, z)
         norm = first = float(np.vdot(residual, images) + totals @ z_biases)
-        if not 0.0 < first < np.inf:
+        if not (0.0 < first < np.inf and size > 0.0):
             return None
         most = first * min(_LARGEST_ERROR, first / size)
         direction, direction_biases, moved = z, z_biases, images
         for _ in range(_MOST_GRADIENTS):
             curved = self.apply(moved + direction_biases)
             product, sums = direction + curved, curved.sum(axis=0)
-            length = norm / float(np.vdot(product, moved) + sums @ direction_biases)
+            curvature = float(np.vdot(product, moved) + sums @ direction_biases)
+            if not curvature > 0.0:
+                return None
+            length = norm / curvature
             step = step + length * direction
             biases = biases + length * direction_biases
             residual, totals = residual - length * product, totals - length * sums
@@ -1215,7 +1221,8 @@ class _InnerState:
         function = self._loss.function
         totals = self.dual.sum(axis=0) if function.has_bias else None
         curvature = function.curvature(self.outputs)
-        found = curvature.cheap_step(self._kernel, self.residual, totals, abs(self.value))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = curvature.cheap_step(self._kernel, self.residual, totals, abs(self.value))
         return None if found is None else self._searched(*found)
 
     def newton_step(self, inverse: InverseSum) -> _InnerState | None:
