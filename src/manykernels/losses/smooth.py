@@ -482,6 +482,13 @@ class SmoothFunction(ABC):
         changes = np.abs(self.gradient(outputs) * outputs)
         return EPS * (abs(self.value(outputs)) + float(changes.sum()))
 
+    def gradient_errors(self, outputs: Array, /) -> Array | None:
+        """Return estimated rounding errors of ∇φ (m, c), or None if they are relative to ∇φ.
+
+        A gradient that is a difference of large numbers has others.
+        """
+        return None
+
     def curvature(self, outputs: Array) -> Curvature:
         """Return the Hessian as an operator."""
         hessian = self.hessian(outputs)
@@ -996,9 +1003,14 @@ class SmoothLoss(WorkspaceLoss):
         if not self._is_small(slack, value):
             # Newton's method does not get any closer, which is because of rounding errors.
             rounding += slack
+        # Errors of α change α·f and the gains.
+        errors, of_gains = function.gradient_errors(outputs), np.zeros_like(gains)
+        if errors is not None:
+            rounding += float(np.sum(errors * np.abs(outputs)))
+            of_gains = np.einsum("jmk,mk->j", np.abs(products), errors) / self.reg
         return SmoothEvaluation(
             weights, value, gains, slack, fitted, biases, lower + norm, self, dual, outputs,
-            machine.variables, rounding, lease,
+            machine.variables, rounding, of_gains, lease,
         )  # fmt: skip
 
     def _is_small(self, slack: float, value: float) -> bool:
@@ -1306,6 +1318,7 @@ class SmoothEvaluation(WorkspaceEvaluation):
     _point: Array = field(repr=False)
     variables: Array = field(repr=False)
     _rounding: float = field(repr=False)
+    _errors_of_dual: Array = field(repr=False)
     _lease: Lease | None = field(repr=False, compare=False)
 
     hyperbolic: ClassVar[bool] = True
@@ -1328,7 +1341,7 @@ class SmoothEvaluation(WorkspaceEvaluation):
 
     @cached_property
     def gain_errors(self) -> Array:
-        return self._loss.gain_errors_at(self.dual)
+        return self._loss.gain_errors_at(self.dual) + self._errors_of_dual
 
     @property
     def coefficients(self) -> Array:
