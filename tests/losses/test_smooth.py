@@ -155,6 +155,27 @@ def test_running_sums_of_risk_sets(ties, spread, seed):
     np.testing.assert_allclose(dense(fast, f), hessian, atol=1e-12 * hessian.max())
 
 
+@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_rounding_errors_of_the_gradient_of_cox(spread, seed):
+    """Against sums of longer floats, written out."""
+    rng = np.random.default_rng(seed)
+    m = 40
+    time, event = rng.permutation(m).astype(float), rng.random(m) < 0.7
+    weight = rng.choice([0.5, 1.0, 5.0], m)
+    function = Cox(time, event, sample_weight=weight)
+    # The larger the output the earlier the event: expected events are close to observed ones.
+    f = (spread * np.sort(rng.normal(size=m))[np.argsort(np.argsort(-time))])[:, None]
+    wide = f[:, 0].astype(np.longdouble)
+    powers = weight[:, None] * np.exp(wide[:, None] - wide) * (time[:, None] >= time)
+    shares = powers / powers.sum(axis=0)
+    expected = shares[:, event] @ weight[event] - weight * event
+    errors = np.abs(function.gradient(f)[:, 0] - expected)
+    assert errors.sum() <= 4.0 * function.gradient_errors(f).sum()
+    point = SmoothLoss(stack_of(features_for(m=m)), function, 1e-3).evaluate(np.full(3, 0.3))
+    assert (point.gain_errors > 0.0).all()
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_operator_of_newton_steps(name):
     """E = (H⁻¹ + Q)⁻¹ and its forms, against dense matrices."""
@@ -205,6 +226,21 @@ def test_newton_steps_by_conjugate_gradients(name, scale):
     # A change of all classes together has no effect.
     moved, expected = (x - x.mean(axis=1, keepdims=True) for x in (moved, expected))
     np.testing.assert_allclose(moved, expected, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "outputs", "size"),
+    [
+        (np.eye(9), np.zeros((9, 3)), 0.0),  # nothing to compare errors with
+        (np.eye(9), np.tile([1e3, 0.0, 0.0], (9, 1)), 1.0),  # no curvature
+        (np.zeros((9, 9)), np.zeros((9, 3)), 1.0),  # no kernel
+        (-9e9 * np.eye(9), np.zeros((9, 3)), 1.0),  # no kernel either
+    ],
+)
+def test_no_newton_step_by_conjugate_gradients(kernel, outputs, size):
+    function = draw("multinomial", m=9)
+    curvature, dual = function.curvature(outputs), -function.gradient(outputs)
+    assert curvature.cheap_step(kernel, dual, None, size) is None
 
 
 @pytest.mark.parametrize("has_bias", [True, False])

@@ -195,6 +195,11 @@ class Cox(SmoothFunction):
         gradient: Array = (expected - self.event_weight)[:, None]
         return gradient
 
+    def gradient_errors(self, outputs: Array) -> Array:
+        """Return errors of the expected number of events of each sample that has an event."""
+        errors: Array = EPS * self.event_weight[:, None] * (1.0 + np.abs(outputs))
+        return errors
+
     def hessian(self, outputs: Array) -> Array | Curvature:
         f = outputs[:, 0]
         if not self._is_written_out(outputs):

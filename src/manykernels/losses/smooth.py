@@ -192,7 +192,10 @@ class SoftmaxCurvature(Curvature):
         if not largest > 0.0:
             return None
         diagonal = np.maximum(mean, _LEAST_MEAN * largest) / (self.probabilities.shape[1] - 1)
-        rough = _DiagonalSum(diagonal, kernel)
+        try:
+            rough = _DiagonalSum(diagonal, kernel)
+        except NotPositiveDefiniteError:  # of D, which may be larger than H
+            return None
         ones = rough.apply(np.ones((len(diagonal), 1)))
         total = float(ones.sum())
 
@@ -209,14 +212,17 @@ class SoftmaxCurvature(Curvature):
         z, z_biases = preconditioned(residual, totals)
         images = matmul(kernel, z)
         norm = first = float(np.vdot(residual, images) + totals @ z_biases)
-        if not 0.0 < first < np.inf:
+        if not (0.0 < first < np.inf and size > 0.0):
             return None
         most = first * min(_LARGEST_ERROR, first / size)
         direction, direction_biases, moved = z, z_biases, images
         for _ in range(_MOST_GRADIENTS):
             curved = self.apply(moved + direction_biases)
             product, sums = direction + curved, curved.sum(axis=0)
-            length = norm / float(np.vdot(product, moved) + sums @ direction_biases)
+            curvature = float(np.vdot(product, moved) + sums @ direction_biases)
+            if not curvature > 0.0:
+                return None
+            length = norm / curvature
             step = step + length * direction
             biases = biases + length * direction_biases
             residual, totals = residual - length * product, totals - length * sums
@@ -427,6 +433,13 @@ class SmoothFunction(ABC):
         """
         changes = np.abs(self.gradient(outputs) * outputs)
         return EPS * (abs(self.value(outputs)) + float(changes.sum()))
+
+    def gradient_errors(self, outputs: Array, /) -> Array | None:
+        """Return estimated rounding errors of ∇φ (m, c), or None if they are relative to ∇φ.
+
+        A gradient that is a difference of large numbers has others.
+        """
+        return None
 
     def curvature(self, outputs: Array) -> Curvature:
         """Return the Hessian as an operator."""

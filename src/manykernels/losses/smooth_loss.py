@@ -230,9 +230,14 @@ class SmoothLoss(WorkspaceLoss):
         if not self._is_small(slack, value):
             # Newton's method does not get any closer, which is because of rounding errors.
             rounding += slack
+        # Errors of α change α·f and the gains.
+        errors, of_gains = function.gradient_errors(outputs), np.zeros_like(gains)
+        if errors is not None:
+            rounding += float(np.sum(errors * np.abs(outputs)))
+            of_gains = np.einsum("jmk,mk->j", np.abs(products), errors) / self.reg
         return SmoothEvaluation(
             weights, value, gains, slack, fitted, biases, lower + norm, self, dual, outputs,
-            machine.variables, rounding, lease,
+            machine.variables, rounding, of_gains, lease,
         )  # fmt: skip
 
     def _is_small(self, slack: float, value: float) -> bool:
@@ -448,7 +453,8 @@ class _InnerState:
         function = self._loss.function
         totals = self.dual.sum(axis=0) if function.has_bias else None
         curvature = function.curvature(self.outputs)
-        found = curvature.cheap_step(self._kernel, self.residual, totals, abs(self.value))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = curvature.cheap_step(self._kernel, self.residual, totals, abs(self.value))
         return None if found is None else self._searched(*found)
 
     def newton_step(self, inverse: InverseSum) -> _InnerState | None:
@@ -532,6 +538,7 @@ class SmoothEvaluation(WorkspaceEvaluation):
     _point: Array = field(repr=False)
     variables: Array = field(repr=False)
     _rounding: float = field(repr=False)
+    _errors_of_dual: Array = field(repr=False)
     _lease: Lease | None = field(repr=False, compare=False)
 
     hyperbolic: ClassVar[bool] = True
@@ -554,7 +561,7 @@ class SmoothEvaluation(WorkspaceEvaluation):
 
     @cached_property
     def gain_errors(self) -> Array:
-        return self._loss.gain_errors_at(self.dual)
+        return self._loss.gain_errors_at(self.dual) + self._errors_of_dual
 
     @property
     def coefficients(self) -> Array:
