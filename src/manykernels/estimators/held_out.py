@@ -43,6 +43,7 @@ from ..utils.folds import (
     score_of,
     score_table,
 )
+from ..utils.numerics import ACCUMULATED
 from ..utils.storable import storable
 from .training_rows import about_label
 
@@ -340,8 +341,15 @@ class HeldOutRisks(HeldOutValues):
 
 
 def chosen_classes(decisions: np.ndarray) -> np.ndarray:
-    """Return the positions of the classes with the largest decision values."""
-    return (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
+    """Return the positions of the classes with the largest decision values.
+
+    Of values that are equal but for rounding errors, the first class is chosen.
+    """
+    if decisions.ndim == 1:
+        return (decisions > 0).astype(int)
+    largest = decisions.max(axis=1, keepdims=True)
+    ties: np.ndarray = decisions >= largest - ACCUMULATED * np.maximum(np.abs(largest), 1.0)
+    return ties.argmax(axis=1)
 
 
 @storable

@@ -302,6 +302,8 @@ class KernelPredictor:
         (n_inputs, n_samples, n_outputs). Raises an AttributeError if kernels are transformed in
         another way, such as by spherical normalisation.
         """
+        if self.weights.shape[-1] != len(self.inputs):
+            raise AttributeError("its kernels have different weights in different regions.")
         weights = np.broadcast_to(self.weights, (self.n_outputs, len(self.inputs)))
         return self.transform.pulled_back(weights.T[:, None] * self.coefficients)
 

@@ -167,5 +167,10 @@ def test_scores_are_those_of_all_columns_by_hand(entry, normalize):
         expected = model.intercept_ + np.einsum(
             "kj,jri,jki->rk", weights, blocks[:, :, model.support_], coefficients
         )
+        if hasattr(model, "calibration_"):
+            # Decisions are moved by offsets, of each of several labels.
+            each = model.calibration_
+            each = each if isinstance(each, list | tuple) else [each]
+            expected = expected + np.concatenate([calibration.offsets for calibration in each])
         found = entry.scores(model, form.new).reshape(N_TEST, -1)
         assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
