@@ -164,7 +164,7 @@ class Start:
         roots = np.sqrt(np.einsum("pii->pi", kernels))
         kernels /= roots[:, :, None] * roots[:, None, :]
         features = GatingFeatures().fit_transform(stack.features)
-        theta = Sigmoid().start(features, len(kernels), check_random_state(SEED))
+        theta = Sigmoid().initial(features, len(kernels), check_random_state(SEED))
         signs = np.where(draw.targets[train] == 1, 1.0, -1.0)
         return cls(kernels, signs, features, theta)
 

@@ -32,7 +32,7 @@ def objective_of(gate="softmax", problem="hinge", kernels=KERNELS):
 
 
 def start_of(objective, seed=0):
-    return objective.gate.start(X, len(objective.kernels), np.random.default_rng(seed))
+    return objective.gate.initial(X, len(objective.kernels), np.random.default_rng(seed))
 
 
 def objectives(descent):

@@ -1,12 +1,18 @@
 """J with a ridge towards plain weights: value, gradient, where it leads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
-from manykernels.gating.descent import DescentOptions, descend
+from manykernels import LocalizedSVC
+from manykernels.gating import Sigmoid, Softmax
+from manykernels.gating.descent import DescentOptions, GatedProblem, descend
 from manykernels.gating.objective import AnchoredObjective
-from tests.gating.gated_problems import PROBLEMS, X, objective_of, start_of
+from manykernels.kernels import RBF, Linear
+from tests.gating.gated_problems import PROBLEMS, SIGNS, X, machine_of, objective_of, start_of
 
 WEIGHTS = np.array([0.5, 0.7, np.sqrt(1 - 0.74)])
 
@@ -61,3 +67,43 @@ def test_an_endless_penalty_leads_back_to_the_anchor():
     start = objective.anchor + start_of(objective.plain)
     found = descend(objective, start, DescentOptions(tol=1e-9, max_iter=50))
     assert_allclose(found.point.theta, objective.anchor, atol=1e-6)
+
+
+@pytest.mark.parametrize("gate", [Softmax, Sigmoid])
+def test_random_starts_do_not_depend_on_plain_weights(gate):
+    """Step 1 of the paper's algorithm; plain weights only where no descent is wanted."""
+    uniform = {Softmax: 1 / 3, Sigmoid: 0.5}[gate]
+    for start in ("weights", "random"):
+        plain = objective_of(gate(start=start))
+        anchor = plain.gate.anchor(WEIGHTS, X.shape[1])
+        problem = GatedProblem(plain, anchor, penalty=0.1)
+        theta = problem.start(np.random.default_rng(0))
+        outputs = plain.gate.outputs(theta, X)
+        centre = anchor if start == "weights" else 0.0
+        assert 0 < np.abs(theta - centre).max() <= plain.gate.scale
+        assert (np.abs(outputs - uniform).max() < 0.02) == (start == "random")
+        # The penalty draws to plain weights from either start.
+        assert_array_equal(problem.objective(theta).anchor, anchor)
+        exact = replace(problem, exact=True)
+        assert_array_equal(exact.start(np.random.default_rng(0)), anchor)
+
+
+def test_the_estimator_starts_where_the_gate_says():
+    """J at the start is that of equal weights, not of those of plain multiple kernel learning."""
+    own = {"penalty": 0.0, "early_stopping": 0, "features": slice(None), "scale": 1e-9}
+    found = {}
+    for start in ("weights", "random"):
+        gate = Sigmoid(start=start, max_iter=1, **own)
+        model = LocalizedSVC([Linear(), RBF(1.0)], gating=gate, normalize=None, C=5.0)
+        with pytest.warns(ConvergenceWarning):
+            model.fit(X, SIGNS)
+        found[start] = model.history_["objective"][0]
+    kernels = [X @ X.T, np.exp(-((X[:, None] - X) ** 2).sum(axis=2))]
+    equal = machine_of().train(0.25 * sum(kernels))
+    assert found["random"] == pytest.approx(equal.value, rel=1e-4)
+    assert found["weights"] != pytest.approx(equal.value, rel=1e-2)
+
+
+def test_an_unknown_start_is_refused():
+    with pytest.raises(ValueError, match="start"):
+        LocalizedSVC(gating=Sigmoid(start="zero")).fit(X, SIGNS)

@@ -261,7 +261,7 @@ def test_rows_absurdly_far_out_saturate_a_gate_without_warnings(name):
     far = gating.transform(np.array([[1e308, -1e308, 0.0, 1.0], [-1e308, 1e308, 1e308, 1e308]]))
     assert np.abs(far).max() == LARGEST
     gate = as_gate(name)
-    theta = gate.start(gating.transform(VALUES), 3, np.random.default_rng(0))
+    theta = gate.initial(gating.transform(VALUES), 3, np.random.default_rng(0))
     assert np.isfinite(gate.outputs(theta, far)).all()
 
 

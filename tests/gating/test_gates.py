@@ -235,10 +235,10 @@ def test_a_saturated_gate_has_no_gradient():
 @pytest.mark.parametrize("seeded", [np.random.default_rng, np.random.RandomState])
 def test_start_is_random_and_repeatable(gate, seeded):
     x = np.random.default_rng(0).standard_normal((20, 3))
-    theta = gate.start(x, 4, seeded(1))
+    theta = gate.initial(x, 4, seeded(1))
     assert theta.shape == (4 * gate.row_length(3),)
-    assert_array_equal(theta, gate.start(x, 4, seeded(1)))
-    assert (theta != gate.start(x, 4, seeded(2))).any()
+    assert_array_equal(theta, gate.initial(x, 4, seeded(1)))
+    assert (theta != gate.initial(x, 4, seeded(2))).any()
 
 
 @pytest.mark.parametrize(
@@ -246,10 +246,10 @@ def test_start_is_random_and_repeatable(gate, seeded):
 )
 def test_linear_gates_start_near_no_preference(name, level):
     x = np.random.default_rng(0).standard_normal((20, 3))
-    theta = as_gate(name).start(x, 4, np.random.default_rng(0))
+    theta = as_gate(name).initial(x, 4, np.random.default_rng(0))
     assert 0 < np.abs(theta).max() <= 0.01
     assert_allclose(as_gate(name).outputs(theta, x), level, atol=0.02)
-    assert_array_equal(GATES[name](scale=0.0).start(x, 4, np.random.default_rng(0)), 0.0)
+    assert_array_equal(GATES[name](scale=0.0).initial(x, 4, np.random.default_rng(0)), 0.0)
 
 
 @pytest.mark.parametrize("D", [1, 3, 300])
@@ -257,7 +257,7 @@ def test_gaussian_starts_at_samples_with_gradients_left(D):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((50, D))
     gate = Gaussian()
-    theta = gate.start(x, 4, rng)
+    theta = gate.initial(x, 4, rng)
     centres, widths = gate.coefficients(theta, D).values()
     nearest = np.abs(centres[:, None] - x).max(axis=2).argmin(axis=1)
     assert len(set(nearest)) == 4
@@ -265,31 +265,31 @@ def test_gaussian_starts_at_samples_with_gradients_left(D):
     assert_allclose(widths, np.sqrt(((x[:, None] - centres) ** 2).sum(axis=2).mean()))
     eta = gate.outputs(theta, x)
     assert (eta * (1.0 - eta)).mean() > 0.1
-    doubled = Gaussian(width=2.0).start(x, 4, np.random.default_rng(1))
-    single = Gaussian().start(x, 4, np.random.default_rng(1))
+    doubled = Gaussian(width=2.0).initial(x, 4, np.random.default_rng(1))
+    single = Gaussian().initial(x, 4, np.random.default_rng(1))
     assert_allclose((doubled - single).reshape(4, -1)[:, -1], np.log(2.0))
 
 
 def test_width_one_would_leave_hardly_a_gradient_where_features_are_many():
     x = np.random.default_rng(0).standard_normal((50, 300))
-    theta = Gaussian().start(x, 4, np.random.default_rng(0)).reshape(4, -1)
+    theta = Gaussian().initial(x, 4, np.random.default_rng(0)).reshape(4, -1)
     theta[:, -1] = 0.0
     eta = Gaussian().outputs(theta.ravel(), x)
     assert np.median((eta * (1.0 - eta)).max(axis=1)) < 1e-6
 
 
 def test_gaussian_starts_with_fewer_rows_than_kernels():
-    theta = Gaussian().start(np.ones((1, 2)), 3, np.random.default_rng(0))
+    theta = Gaussian().initial(np.ones((1, 2)), 3, np.random.default_rng(0))
     centres = Gaussian().coefficients(theta, 2)["centres"]
     assert len(np.unique(centres, axis=0)) == 3
-    alone = Gaussian(scale=0.0).start(np.ones((1, 2)), 3, np.random.default_rng(0))
+    alone = Gaussian(scale=0.0).initial(np.ones((1, 2)), 3, np.random.default_rng(0))
     assert_array_equal(Gaussian().coefficients(alone, 2)["widths"], 1.0)
 
 
 def test_columns_of_zeros_get_no_weight(gate):
     x = np.random.default_rng(0).standard_normal((10, 3))
     x[:, 1] = 0.0
-    theta = gate.start(x, 4, np.random.default_rng(0))
+    theta = gate.initial(x, 4, np.random.default_rng(0))
     assert_array_equal(theta.reshape(4, -1)[:, 1], 0.0)
     eta = gate.outputs(theta, x)
     gradient = gate.pull_back(theta, x, eta, np.random.default_rng(1).standard_normal(eta.shape))
@@ -349,7 +349,7 @@ def test_features_and_gradients_of_the_wrong_shape(gate):
     x, theta, rng = random_case(gate, 0)
     eta = gate.outputs(theta, x)
     for wrong in (x[0], [[1.0, 2.0, 3.0]]):
-        for call in (lambda x: gate.outputs(theta, x), lambda x: gate.start(x, 2, rng)):
+        for call in (lambda x: gate.outputs(theta, x), lambda x: gate.initial(x, 2, rng)):
             with pytest.raises(ValueError, match="two-dimensional"):
                 call(wrong)
     for outputs, gradient in [(eta, eta[:, :2]), (eta[:3], eta), (eta.T, eta.T)]:
@@ -359,9 +359,9 @@ def test_features_and_gradients_of_the_wrong_shape(gate):
 
 def test_no_start_without_kernels_or_rows(gate):
     with pytest.raises(ValueError, match="0 kernels and 2 rows"):
-        gate.start(np.ones((2, 1)), 0, np.random.default_rng(0))
+        gate.initial(np.ones((2, 1)), 0, np.random.default_rng(0))
     with pytest.raises(ValueError, match="3 kernels and 0 rows"):
-        gate.start(np.ones((0, 1)), 3, np.random.default_rng(0))
+        gate.initial(np.ones((0, 1)), 3, np.random.default_rng(0))
 
 
 def test_options_out_of_range(gate):

@@ -57,7 +57,7 @@ def objective_of(gate, machine, weights="plain"):
 
 
 def random_point(objective, size=0.8):
-    start = objective.gate.start(FEATURES, P, np.random.default_rng(2))
+    start = objective.gate.initial(FEATURES, P, np.random.default_rng(2))
     return start + size * np.random.default_rng(3).standard_normal(len(start))
 
 

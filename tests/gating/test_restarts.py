@@ -30,7 +30,7 @@ def test_the_lowest_of_several_starts_is_kept():
     assert found.n_inner_solves == objective.n_inner_solves
     rng = np.random.default_rng(1)
     for value in found.objectives:
-        start = objective.gate.start(X, 3, rng)
+        start = objective.gate.initial(X, 3, rng)
         alone = descend(objective_of("gaussian"), start, options)
         assert_allclose(alone.point.value, value, rtol=1e-4)
 
@@ -44,8 +44,8 @@ class SaturatedAtFirst(Softmax):
 
     n_saturated: int = 2
 
-    def _start(self, x, n_kernels, rng):
-        V = super()._start(x, n_kernels, rng)
+    def _initial(self, x, n_kernels, rng):
+        V = super()._initial(x, n_kernels, rng)
         if len(STARTED) < self.n_saturated:
             V[0, -1] = 60.0
         STARTED.append(V)

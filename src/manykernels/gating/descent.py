@@ -271,7 +271,7 @@ class GatedProblem:
     """J of a gate, with an `anchor` and a penalty on the distance from it, relative to J.
 
     The anchor of a gate without one is its start. Other gates start near their anchor, or with
-    `exact` at it.
+    `exact` at it; those with ``start="random"`` at random unless `exact`.
     """
 
     plain: GatedObjective
@@ -284,7 +284,8 @@ class GatedProblem:
         plain = self.plain
         if self.exact and self.anchor is not None:
             return self.anchor
-        return plain.gate.start(plain.features, len(plain.kernels), rng, self.anchor)
+        near = self.anchor if plain.gate.start == "weights" else None
+        return plain.gate.initial(plain.features, len(plain.kernels), rng, near)
 
     def objective(self, start: Array) -> AnchoredObjective:
         """Return the objective to minimise from `start`."""

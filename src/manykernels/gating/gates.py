@@ -89,22 +89,25 @@ class Gate(BaseEstimator):  # type: ignore[misc]
         :meth:`KernelStack.with_features`, which is then the default.
     penalty : float, list of float or "auto", default="auto"
         Strength of a ridge on the parameters θ, relative to the objective, that draws the gate to
-        the constant one of plain multiple kernel learning. 0 is the method of the paper. "auto"
-        is 0.003. Estimators with CV choose from a list, in which inf is plain multiple kernel
+        the constant one of plain multiple kernel learning. The paper has none, 0. "auto" is
+        0.003. Estimators with CV choose from a list, in which inf is plain multiple kernel
         learning; "auto" is inf, 0.03 and 0.003.
     early_stopping : int, default=3
         Number of folds whose held-out samples decide after how many steps the descent stops. Step
-        0 is plain multiple kernel learning (exactly with the sigmoid gate, else at a smaller C),
-        which remains where no step clearly helps these samples. 0: the descent ends where the
-        objective stops changing. Not used by one-class machines, whose outputs cannot be judged,
-        and by estimators with CV, which choose a penalty instead.
+        0 is plain multiple kernel learning (exactly with the sigmoid gate, else at a smaller C;
+        not if the start is "random"), which remains where no step clearly helps these samples.
+        0: the descent ends where the objective stops changing. Not used by one-class machines,
+        whose outputs cannot be judged, and by estimators with CV, which choose a penalty instead.
+    start : {"weights", "random"}, default="weights"
+        Where the descent starts: near the constant gate of plain multiple kernel learning, or at
+        random parameters, where all kernels count about the same (step 1 of the paper's
+        algorithm). Gaussian gates cannot be constant and always start at random.
     n_init : int, default=1
         Number of random starts, of which the one with the lowest objective is kept. Estimators
         with CV have one, because each gate starts from the one before.
     scale : float, default=0.01
-        Parameters start uniformly distributed in ±scale, as in the authors' programs: all
-        kernels then count about the same everywhere. With 0, copies of one kernel would stay
-        equal.
+        Parameters start uniformly distributed in ±scale, as in the authors' programs, from the
+        constant gate or, at random, from zero. With 0, copies of one kernel would stay equal.
     quasi_newton : bool, default=True
         True: steps of L-BFGS, which needs far fewer of them than the gradient descent of the
         paper. False: gradient steps.
@@ -120,6 +123,7 @@ class Gate(BaseEstimator):  # type: ignore[misc]
     features: Any = None
     penalty: float | Sequence[float] | str = "auto"
     early_stopping: int = 3
+    start: str = "weights"
     n_init: int = 1
     scale: float = 0.01
     quasi_newton: bool = True
@@ -134,6 +138,7 @@ class Gate(BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [Interval(Real, 0, None, closed="both"), "array-like", StrOptions({"auto"})],
         "early_stopping": [Interval(Integral, 2, None, closed="left"), Options(Integral, {0})],
+        "start": [StrOptions({"weights", "random"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "scale": [Interval(Real, 0, None, closed="left")],
         "quasi_newton": ["boolean"],
@@ -160,7 +165,7 @@ class Gate(BaseEstimator):  # type: ignore[misc]
         scores = self._scores_of(np.sqrt(weights))
         return self._constant(scores, n_features).ravel()
 
-    def start(
+    def initial(
         self, features: Array, n_kernels: int, rng: Rng, anchor: Array | None = None
     ) -> Array:
         """Draw an initial θ (step 1 of Algorithm 1), (n_kernels * (D + 1),), near `anchor`.
@@ -174,8 +179,8 @@ class Gate(BaseEstimator):  # type: ignore[misc]
                 "A gate needs at least one kernel and one training row, got "
                 f"{n_kernels} kernels and {n_rows} rows."
             )
-        start = self._start(features, n_kernels, rng).ravel()
-        return start if anchor is None else anchor + start
+        theta = self._initial(features, n_kernels, rng).ravel()
+        return theta if anchor is None else anchor + theta
 
     def outputs(self, theta: ArrayLike, features: Array) -> Array:
         """Return η (m × P) of the rows of `features`; P follows from the length of `theta`."""
@@ -262,7 +267,7 @@ class Gate(BaseEstimator):  # type: ignore[misc]
         V[:, n_features:] = scores[:, None]
         return V
 
-    def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
+    def _initial(self, x: Array, n_kernels: int, rng: Rng) -> Array:
         n_features = x.shape[1]
         V = self.scale * rng.uniform(-1.0, 1.0, (n_kernels, self.row_length(n_features)))
         # Weights of a zero column have no effect and no gradient: they would stay random.
@@ -389,10 +394,10 @@ class Gaussian(Gate):
         log_widths = -2.0 * (R * self._scores(V, x)).sum(axis=0)
         return np.column_stack([centres, log_widths])
 
-    def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
+    def _initial(self, x: Array, n_kernels: int, rng: Rng) -> Array:
         from sklearn.cluster import kmeans_plusplus  # slow to import
 
-        V = super()._start(x, n_kernels, rng)
+        V = super()._initial(x, n_kernels, rng)
         # k-means++ (Arthur & Vassilvitskii 2007); with fewer rows than centres, rows are repeated.
         rows = np.resize(x, (max(len(x), n_kernels), x.shape[1]))
         centres, _ = kmeans_plusplus(rows, n_kernels, random_state=int(rng.choice(2**31)))

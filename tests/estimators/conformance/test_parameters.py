@@ -86,6 +86,7 @@ OTHERS = {"kernels", "solver", "ps", "regs", "Cs", "epsilons", "regions"}
 REFUSED_BY_GATES = {
     "penalty": [-0.1, np.nan, "strong", None],
     "early_stopping": [1, -1, True, 2.5, "x", None],
+    "start": ["zero", 0, None],
     "n_init": [0, -1, 1.5],
     "scale": [-0.1, np.nan, np.inf, None],
     "quasi_newton": ["yes"],
