@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
+
+from benchmarks._tables import measured_with
 
 PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
 
@@ -62,6 +67,46 @@ def write_page(name: str, text: str) -> None:
     path = PAGES / f"{name}.md"
     path.write_text(text, encoding="utf-8")
     print(f"Written: {path}")
+
+
+Results = dict[str, dict[str, Any]]
+
+
+def read_results(name: str) -> Results:
+    """What a benchmark has measured, by part; empty if it has written nothing."""
+    path = PAGES / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def write_results(
+    name: str, measured: Results, page: Callable[[Results], str], order: Iterable[str] = ()
+) -> None:
+    """Write what was measured, by part, and the page that is made of it.
+
+    Parts of other runs stay, each with the versions it was measured with; so a benchmark that
+    takes long can be run in parts. `order` is the order of the parts, where it matters.
+    """
+    now = {part: {"environment": measured_with(), **values} for part, values in measured.items()}
+    found = {**read_results(name), **now}
+    places = {part: place for place, part in enumerate(order)}
+    found = dict(sorted(found.items(), key=lambda item: places.get(item[0], len(places))))
+    path = PAGES / f"{name}.json"
+    PAGES.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(_plain(found), ensure_ascii=False, indent=1, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+    print(f"Written: {path}")
+    write_page(name, page(read_results(name)))
+
+
+def _plain(value: Any) -> Any:
+    """The value made of dictionaries, lists, text and numbers of six digits."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def write_sections(name: str, head: str, sections: dict[str, str]) -> None:

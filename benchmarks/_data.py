@@ -102,8 +102,11 @@ _SOURCES = {
     ),
     "breast_tcga": (
         "breast.TCGA of the R package mixOmics, https://github.com/mixOmicsTeam/mixOmics,\n"
-        "  one CSV file per table (its training part is used here)",
-        [f"breast_tcga/train_{part}.csv" for part in ("mrna", "mirna", "protein", "subtype")],
+        "  one CSV file per table",
+        [
+            *(f"breast_tcga/train_{part}.csv" for part in ("mrna", "mirna", "protein", "subtype")),
+            *(f"breast_tcga/test_{part}.csv" for part in ("mrna", "mirna", "subtype")),
+        ],
     ),
     "scene15": (
         "Scene15 in three views, https://github.com/jiajunsi/RCML",
@@ -435,6 +438,28 @@ def white_wine():
     return table[:, :11], table[:, 11]
 
 
+def breast_tcga_parts():
+    """Tumours of three subtypes: 150 to learn from, and 70 without proteins to be judged on.
+
+    Returns
+    -------
+    train, test : tuples of a dict of DataFrames and a Series
+        Tables mrna, mirna and, for training, protein; and the subtypes.
+    """
+    import pandas as pd
+
+    *train, train_subtypes, mrna, mirna, test_subtypes = _files("breast_tcga")
+    parts = []
+    for paths, subtypes in ((train, train_subtypes), ((mrna, mirna), test_subtypes)):
+        views = {
+            name: pd.read_csv(path, index_col=0)
+            for name, path in zip(("mrna", "mirna", "protein"), paths, strict=False)
+        }
+        y = pd.read_csv(subtypes)["subtype"].to_numpy()
+        parts.append((views, pd.Series(y, index=views["mrna"].index, name="subtype")))
+    return tuple(parts)
+
+
 def breast_tcga():
     """150 tumours of three subtypes, in three views: mRNA, miRNA and proteins.
 
@@ -443,14 +468,8 @@ def breast_tcga():
     views : dict of ndarray
     y : ndarray of str of shape (150,)
     """
-    import pandas as pd
-
-    *tables, subtypes = _files("breast_tcga")
-    views = {
-        name: pd.read_csv(path, index_col=0).to_numpy()
-        for name, path in zip(("mrna", "mirna", "protein"), tables, strict=True)
-    }
-    return views, pd.read_csv(subtypes)["subtype"].to_numpy()
+    (views, y), _ = breast_tcga_parts()
+    return {name: table.to_numpy() for name, table in views.items()}, y.to_numpy()
 
 
 def scene15():

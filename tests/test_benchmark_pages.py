@@ -1,0 +1,31 @@
+"""Pages of benchmarks are what their measured values say; nothing is edited by hand."""
+
+import pytest
+
+from benchmarks import _command, pages
+from benchmarks._tables import PaperRow
+
+NAMES = [name for name, _ in pages.converted()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_is_made_of_its_measured_values(name):
+    module = dict(pages.converted())[name]
+    text = (_command.PAGES / f"{name}.md").read_text(encoding="utf-8")
+    assert text == module.page(_command.read_results(name)), (
+        f"docs/benchmarks/{name}.md and .json disagree: run python -m benchmarks.pages"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_measured_values_say_what_they_were_measured_with(name):
+    for part in _command.read_results(name).values():
+        assert part["environment"]["versions"]["manykernels"]
+        assert part["environment"]["machine"]
+
+
+def test_every_row_beside_a_paper_is_there_once():
+    rows = [row for _, row in pages.paper_rows()]
+    assert all(isinstance(row, PaperRow) for row in rows)
+    keys = [(row.paper, row.place, row.data, row.method) for row in rows]
+    assert len(keys) == len(set(keys))
