@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 
 from ..kernels import KernelStack
 from ..kernels.tables import is_frame
@@ -61,13 +61,7 @@ class Permutation:
 
     def models(self, splits: Splits) -> list[tuple[Any, np.ndarray, np.ndarray]]:
         """Fit the models of the folds."""
-        study, counts = self.study, self.study.counts
-        models = []
-        for train, test in splits:
-            weights = None if counts is None else counts[train]
-            gram = study.stack[np.ix_(train, train)]
-            models.append((clone(self.plain).fit(gram, study.y[train], weights), train, test))
-        return models
+        return [(self.study.fit_rows(self.plain, train), train, test) for train, test in splits]
 
     def losses(
         self,
@@ -83,12 +77,15 @@ class Permutation:
         judged = np.zeros(len(y), bool)
         log_losses = np.full(len(y), np.nan) if scoring.needs_probabilities else None
         for model, train, test in models:
-            block = study.stack[np.ix_(test, train)]
+            rows = study.held_out(test, train)
             if view is not None and members is not None and donors is not None:
-                block = self._replaced(block, view, members, donors, train, test)
-            predictions[test], judged[test] = model.predict(block), True
+                if study.table is None:
+                    rows = self._replaced(rows, view, members, donors, train, test)
+                else:
+                    rows = _with_values_of(rows, view, members, donors[test])
+            predictions[test], judged[test] = model.predict(rows), True
             if log_losses is not None:
-                logs = model.predict_log_proba(block)
+                logs = model.predict_log_proba(rows)
                 log_losses[test] = sample_log_losses(model, logs, y[test])
         return Answers(predictions, judged, log_losses)
 
