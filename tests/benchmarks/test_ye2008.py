@@ -167,6 +167,35 @@ def test_other_rows_are_a_reason_only_if_they_reach_the_paper():
     assert ye2008.table_rows("satimage(3)", results)[2].verdict == "above, unexplained"
 
 
+def test_kim_s_objective_is_a_ratio_of_variances():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 2
+    X[y == 1] += 1.0
+    within = sum(np.cov(X[y == k].T, bias=True) * (y == k).sum() for k in (0, 1)) / len(y)
+    apart = X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0)
+    expected = apart @ np.linalg.solve(within + 0.1 * np.eye(4), apart)
+    assert ye2008.kim_objective(X @ X.T, y, 0.1) == pytest.approx(expected)
+
+
+def test_reasons_are_told_where_the_paper_contradicts_itself():
+    reason = ye2008._reason("cancer", "SDP θ", 96.05, 97.9, 0.6, {})
+    assert reason.startswith("not at the optimum in the paper: its weights are 1.8 apart")
+    assert ye2008._reason("cancer", "SDP θ,λ", 96.0, 97.9, 0.6, {}) == ""
+    shares = {"cancer": {"paper": 0.46, "equal": 0.75}, "sonar": {"paper": 0.9, "equal": 0.8}}
+    results = {ye2008.KIM: {"share": shares}}
+    assert "46 % of the optimum" in ye2008._reason("cancer", "SDP Kim", 73.4, 97.7, 0.9, results)
+    assert ye2008._reason("sonar", "SDP Kim", 88.5, 87.0, 0.7, results) == ""
+
+
+def test_a_single_kernel_that_differs_as_much_is_a_reason():
+    # The paper has 90.65 with the kernel of σ = 10 alone, its best.
+    results = {"sonar": {"alone": {"SVM C": [[80.0] * 6 + [88.65] + [80.0] * 3]}}}
+    reason = ye2008._reason("sonar", "SM1", 89.75, 87.0, 1.0, results)
+    assert reason == "the SVM with its best kernel alone (σ = 10) differs by -2.0 points, too"
+    assert ye2008._reason("sonar", "SM1", 89.75, 84.0, 1.0, results) == ""
+    assert ye2008._reason("sonar", "SM1", 84.0, 87.0, 1.0, results) == ""
+
+
 def test_weights_are_shown_as_the_paper_prints_them():
     some = part()
     assert ye2008.weights_of(some, "SILP θ").sum() == pytest.approx(1)
