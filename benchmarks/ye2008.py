@@ -29,7 +29,16 @@ from benchmarks._tables import (
     standard_error,
     verdict,
 )
-from benchmarks._ye2008 import PAPER, SECONDS, SPLITS, SUPPORT, TABLES, WIDTHS, Printed
+from benchmarks._ye2008 import (
+    PAPER,
+    SECONDS,
+    SPLITS,
+    SUPPORT,
+    TABLES,
+    WIDTHS,
+    Printed,
+    PrintedTable,
+)
 from benchmarks._ye2008_protocol import (
     EPS,
     PARTS,
@@ -90,6 +99,7 @@ ALONE: dict[str, Callable[[], Any]] = {
     "RKDA λ": lambda: MKFDACV("precomputed", ps=[1], regs=REGS, cv=FOLDS, normalize="trace"),
     "SVM C": lambda: MKSVCCV("precomputed", ps=[1], Cs=CS, cv=FOLDS, normalize=None),
 }
+OF_TEN = ", mean of ten kernels"
 #: Rows of the paper whose figure is that of another solver of the same program.
 SAME_PROGRAM = {"QCQP θ": "Newton θ", "QCQP θ,λ": "Newton θ,λ"}
 
@@ -332,7 +342,7 @@ def table_rows(name: str, results: Results) -> list[PaperRow]:
                 deviation = float(np.std(means, ddof=1))
                 error = standard_error((deviation, len(means)), (deviation, SPLITS))
                 theirs, ours = float(np.mean(printed.weights)), float(np.mean(means))
-                label = f"{method}, mean of ten kernels"
+                label = f"{method}{OF_TEN}"
                 rows.append(PaperRow(PAPER, table.place, name, label, theirs, ours, error))
             continue
         values = _method(part, method)["accuracy"]
@@ -413,12 +423,6 @@ def paper_rows(results: Results) -> list[PaperRow]:
 # -- the page ------------------------------------------------------------------------------
 
 
-def _budget(method: str) -> float:
-    if method.startswith("SM"):
-        return BUDGET
-    return 1.0
-
-
 def weights_of(part: dict[str, Any], method: str) -> np.ndarray:
     """Mean weights as the paper prints them: of sum one, ten, or eleven with the identity.
 
@@ -432,7 +436,7 @@ def weights_of(part: dict[str, Any], method: str) -> np.ndarray:
         return BUDGET_WITH_IDENTITY * (1 - np.mean(found["identity"])) * weights
     if method.endswith(",λ"):
         return (1 - np.mean(found["identity"])) * weights
-    return _budget(method) * weights
+    return BUDGET * weights if method.startswith("SM") else weights
 
 
 def _learnt(part: dict[str, Any], method: str) -> str:
@@ -447,24 +451,9 @@ def section(name: str, results: Results) -> str:
     part, table = results[name], TABLES[name]
     n_train, n_test = part["n_rows"]
     rows = table_rows(name, results)
-    n_splits: list[str] = []
-    lost: list[str] = []
-    regs: list[str] = []
-    for row in rows:
-        method = row.method.removesuffix(", mean of ten kernels")
-        printed = table.rows[method]
-        if method in ALONE:
-            n_splits.append(str(len(part["alone"][method])))
-            lost.append("–")
-            regs.append("–")
-            continue
-        n_splits.append(str(len(_method(part, method)["accuracy"])))
-        budget = sum(printed.weights)
-        apart = np.abs(weights_of(part, method) - printed.weights).sum() / budget
-        lost.append(f"{apart:.2f}")
-        learnt = _learnt(part, method)
-        regs.append(learnt if learnt == "–" else f"{learnt} ({_printed_share(printed, method)})")
-    more = {"splits": n_splits, "weights apart": lost, "learnt λ (paper)": regs}
+    cells = [_further_cells(part, row.method, table) for row in rows]
+    header = ["splits", "weights apart", "learnt λ (paper)"]
+    more = dict(zip(header, zip(*cells, strict=True), strict=True))
     parts = [
         f"## {table.place}: {name}",
         f"{n_train} rows to train on and {n_test} to test; {part['reading']}.",
@@ -474,6 +463,19 @@ def section(name: str, results: Results) -> str:
     if part["alone"]:
         parts.append(alone_table(name, part))
     return "\n\n".join(parts)
+
+
+def _further_cells(part: dict[str, Any], label: str, table: PrintedTable) -> tuple[str, str, str]:
+    """Splits, distance of the weights, and what was learnt of the identity."""
+    method = label.removesuffix(OF_TEN)
+    if method in ALONE:
+        return str(len(part["alone"][method])), "–", "–"
+    printed = table.rows[method]
+    distance = np.abs(weights_of(part, method) - printed.weights).sum() / sum(printed.weights)
+    learnt = _learnt(part, method)
+    if learnt != "–":
+        learnt = f"{learnt} ({_printed_share(printed, method)})"
+    return str(len(_method(part, method)["accuracy"])), f"{distance:.2f}", learnt
 
 
 def _printed_share(printed: Printed, method: str) -> str:
