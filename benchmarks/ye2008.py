@@ -377,6 +377,9 @@ def _reason(
                 f"not at the optimum in the paper: its weights are {apart:.1f} apart from those "
                 "of SILP, which solves the same program"
             )
+        silp = rows[f"SILP {learnt}"].accuracy
+        if silp is not None and abs(ours - silp) <= 2 * error < abs(ours - theirs):
+            return f"the paper's SILP, which solves the same program, has {silp:.2f}"
     # A machine with one kernel, that leaves nothing to learn, on the same splits.
     machine = "the SVM" if method.startswith("S") and program not in ("SDP", "SILP") else "RKDA"
     alone = "SVM C" if machine == "the SVM" else "RKDA λ"
@@ -684,7 +687,7 @@ def main(arguments: list[str] | None = None) -> int:
     order = [*TABLES, ROWS, SAMPLES, DUAL, KIM]
     extra = {
         ROWS: ("satimage(6)", measured_rows, 3),
-        SAMPLES: ("segment(3)", measured_samples, 10),
+        SAMPLES: ("segment(3)", measured_samples, 25),
         DUAL: ("sonar", measured_support, 4),
         KIM: ("sonar", measured_kim, 3),
     }

@@ -180,7 +180,9 @@ def test_kim_s_objective_is_a_ratio_of_variances():
 def test_reasons_are_told_where_the_paper_contradicts_itself():
     reason = ye2008._reason("cancer", "SDP θ", 96.05, 97.9, 0.6, {})
     assert reason.startswith("not at the optimum in the paper: its weights are 1.8 apart")
-    assert ye2008._reason("cancer", "SDP θ,λ", 96.0, 97.9, 0.6, {}) == ""
+    assert ye2008._reason("cancer", "SDP θ,λ", 96.0, 98.9, 0.6, {}) == ""
+    reason = ye2008._reason("cancer", "SDP θ,λ", 96.0, 97.9, 0.6, {})
+    assert reason == "the paper's SILP, which solves the same program, has 96.98"
     shares = {"cancer": {"paper": 0.46, "equal": 0.75}, "sonar": {"paper": 0.9, "equal": 0.8}}
     results = {ye2008.KIM: {"share": shares}}
     assert "46 % of the optimum" in ye2008._reason("cancer", "SDP Kim", 73.4, 97.7, 0.9, results)
