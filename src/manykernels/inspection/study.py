@@ -364,8 +364,8 @@ def leaves_out_honestly(fitted: KernelEstimator) -> bool:
     """Return whether a fit has unbiased held-out predictions of its training samples.
 
     A search has those of its folds. In closed form they are biased if the sample has been used in
-    another way: for the axes of denoising, for λ learnt with the weights, for fixed weights, or for
-    kernels that learn from targets.
+    another way: for the axes of denoising, for λ learnt with the weights, for fixed weights, or
+    for kernels that learn from targets.
     """
     if hasattr(fitted, "test_fold_") and fitted.n_splits_ > 1:
         return True
