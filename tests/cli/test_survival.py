@@ -109,8 +109,9 @@ def test_times_that_are_not_known(fitted, run):
     model = mk.MKCox(Linear(), reg=1.0).fit(X, y, strata=strata)
     mk.save(model, "s.skops")
     code, _, err = run("predict", "s.skops", *NEW, "--at", "12")
-    assert code == 1
-    assert "--at needs the strata of new samples" in err
+    assert code == 2
+    assert "--at needs the strata of the new samples" in err
+    assert "pass --strata with the name of their column" in err
     assert run("predict", "s.skops", *NEW)[0] == 0
 
 

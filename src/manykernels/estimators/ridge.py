@@ -21,7 +21,7 @@ from .feature_data import ApproximationParameters, MomentAttributes, refuse_with
 from .held_out import HeldOutValues, SplitOutputs
 from .kernel_data import NORM_OR_EVIDENCE, Learnt, WeightParameters
 from .learning import Point, Task, fit_model, partial_fit_values, share_workspace, target_groups
-from .prediction import TargetRegressor
+from .prediction import LeftOutResiduals, TargetRegressor
 from .search import (
     ChoiceParameters,
     ChosenWeights,
@@ -101,6 +101,7 @@ class RidgeTask(Task):
             for evaluation, group, domain in zip(evaluations, groups, domains, strict=True)
         ]
         predictions = targets.restored(np.hstack(left_out))
+        predictions = predictions[:, 0] if samples.targets.ndim == 1 else predictions
         weights = learnt.weights if len(groups) > 1 else learnt.weights[0]
         single = samples.targets.ndim == 1
         regs = learnt.regularizations
@@ -109,7 +110,8 @@ class RidgeTask(Task):
             "reg_": regs[0].item() if len(regs) == 1 else regs,
             data.coefficients: coefficients[:, 0] if single else coefficients,
             "intercept_": targets.means,
-            "left_out_predictions_": predictions[:, 0] if single else predictions,
+            "left_out_predictions_": predictions,
+            **LeftOutResiduals.attributes(samples, predictions),
             "_predictor": data.predictor(weights, coefficients),
         }
 
@@ -130,7 +132,9 @@ class RidgeTask(Task):
             )
             points.append(choice.params)
             attributes.append(chosen)
-        return points, joined_choices(attributes)
+        joined = joined_choices(attributes)
+        predictions = joined.get("left_out_predictions_")
+        return points, {**joined, **LeftOutResiduals.attributes(samples, predictions)}
 
     def outputs(
         self,
@@ -272,10 +276,20 @@ class MKRidge(TargetRegressor):
 
     Examples
     --------
+    A prediction, and an interval that contains the targets of 90 % of new samples:
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from manykernels import MKRidge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = MKRidge().fit(X[:300], y[:300])
+    >>> model.predict(X[300:301]).round()
+    array([221.])
+    >>> model.predict_interval(X[300:301], coverage=0.9).round()
+    array([[128., 319.]])
+
     Two targets that share the kernels of three columns:
 
     >>> import numpy as np
-    >>> from manykernels import MKRidge
     >>> from manykernels.kernels import RBF
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (200, 3))

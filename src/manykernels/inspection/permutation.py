@@ -15,7 +15,7 @@ from ..utils.sklearn import safe_indexing
 from .column_data import Columns, ColumnsOfView, Measured
 from .effects import linear_effects
 from .intervals import Intervals
-from .study import Answers, Splits, sample_log_losses
+from .study import Answers, ClassLogs, Splits
 
 # Rows whose values are exchanged by a permutation that preserves what others predict.
 _ALIKE = 6
@@ -75,7 +75,7 @@ class Permutation:
         y, scoring = study.y, study.scoring
         predictions = np.zeros_like(y) if is_classifier(self.plain) else np.zeros(len(y))
         judged = np.zeros(len(y), bool)
-        log_losses = np.full(len(y), np.nan) if scoring.needs_probabilities else None
+        logs = ClassLogs(y) if scoring.needs_probabilities else None
         for model, train, test in models:
             rows = study.held_out(test, train)
             if view is not None and members is not None and donors is not None:
@@ -84,10 +84,9 @@ class Permutation:
                 else:
                     rows = _with_values_of(rows, view, members, donors[test])
             predictions[test], judged[test] = model.predict(rows), True
-            if log_losses is not None:
-                logs = model.predict_log_proba(rows)
-                log_losses[test] = sample_log_losses(model, logs, y[test])
-        return Answers(predictions, judged, log_losses)
+            if logs is not None:
+                logs.add(model, model.predict_log_proba(rows), test)
+        return Answers(predictions, judged, *(() if logs is None else logs.values))
 
     def _replaced(
         self,
@@ -164,7 +163,7 @@ def by_permutation(
         confidence,
         share / float(study.weights.sum()),
         groups=study.groups,
-        events=study.y["event"] if scoring.of_pairs else None,
+        events=study.events,
     )
     falls = []
     for view, members, chosen, place in items:

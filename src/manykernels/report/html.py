@@ -311,6 +311,8 @@ def report(
     columns: bool | ColumnImportance = False,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    entry: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
     new: bool | None = None,
     path: str | Path | None = None,
 ) -> Report:
@@ -343,6 +345,9 @@ def report(
     groups : array-like of shape (n_samples,), optional
         Labels of the groups of samples, such as the patients of several samples each, which are
         not independent in intervals. Those of training samples are known from the fit.
+    entry, strata : array-like of shape (n_samples,), optional
+        Of a survival model: entries and strata of the samples, as in ``MKCox.fit``. Samples are
+        compared within strata.
     new : bool, optional
         Whether X are new samples. By default, rows are compared with those that the model keeps.
     path : str or Path, optional
@@ -379,6 +384,8 @@ def report(
         columns=columns,
         sample_weight=sample_weight,
         groups=groups,
+        entry=entry,
+        strata=strata,
         new=new,
     )
     page = Report(contents)
