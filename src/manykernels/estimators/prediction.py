@@ -31,7 +31,7 @@ from ..utils.sklearn import Interval, StrOptions
 from ..utils.storable import storable
 from .base import NON_NEGATIVE, POSITIVE, KernelEstimator, estimator
 from .held_out import chosen_classes
-from .inputs import by_blocks, scored
+from .inputs import by_blocks, in_container, scored
 
 
 def takes_tables(estimator: KernelEstimator) -> bool:
@@ -196,7 +196,6 @@ class KernelDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     scalings_: ClassVar[np.ndarray]
     _probabilities = "scores"
 
-    @by_blocks
     def transform(self, X: Table) -> np.ndarray:
         """Project on the discriminant directions, at most n_classes − 1, best first.
 
@@ -204,6 +203,10 @@ class KernelDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         decision compares Euclidean distances to `means_`.
         """
         check_is_fitted(self, "scalings_")
+        return in_container(self, self._projected(X), X)
+
+    @by_blocks
+    def _projected(self, X: Table) -> np.ndarray:
         return self._outputs(X, self.scalings_)
 
     @property
