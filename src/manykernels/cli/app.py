@@ -680,10 +680,15 @@ def _print_misuse(error: BaseException) -> int:
 
 
 def _print(message: str, code: int) -> int:
-    print(f"manykernels: {sentence(message)}", file=sys.stderr)
+    print(f"manykernels: {sentence(_for_terminal(message))}", file=sys.stderr)
     return code
+
+
+def _for_terminal(message: str) -> str:
+    """Replace a parameter of Python in a message by the option."""
+    return message.replace('approximation="nystrom"', "--approximation nystrom")
 
 
 def _print_warning(message: Warning | str, *args: object, **kwargs: object) -> None:
     """Print a warning without the line of code that caused it."""
-    print(f"note: {sentence(str(message))}", file=sys.stderr)
+    print(f"note: {sentence(_for_terminal(str(message)))}", file=sys.stderr)

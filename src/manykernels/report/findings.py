@@ -17,6 +17,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 from ..display import SurvivalCalibrationDisplay, SurvivalDisplay, ValidationDisplay
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator, survival_records
+from ..estimators.feature_data import BY_NAME
 from ..estimators.held_out import KnownRisks, deviance_losses
 from ..estimators.inputs import MatrixSource, groups_of, matched_by_label
 from ..estimators.kernel_data import as_norm
@@ -426,7 +427,10 @@ def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
         "question": _question(estimator, convex),
     }
     if hasattr(estimator, "approximation_errors_"):
-        contents["approximate"] = type(getattr(estimator, "approximation", None)).__name__
+        given = getattr(estimator, "approximation", None)
+        if isinstance(given, str):
+            given = BY_NAME.get(given, BY_NAME["nystrom"])()  # by "auto"
+        contents["approximate"] = type(given).__name__
     for attribute in ("solver_", "n_iter_", "n_inner_solves_"):
         if hasattr(estimator, attribute):
             contents[attribute.strip("_")] = getattr(estimator, attribute)
