@@ -864,6 +864,12 @@ class KernelData:
         return self.stack.n_regions
 
     @property
+    def knows_targets(self) -> bool:
+        """Whether some kernels have learnt from the targets of all samples."""
+        union = getattr(self.source, "union", None)
+        return union is not None and len(union.learning_from_targets()) > 0
+
+    @property
     def masses(self) -> np.ndarray:
         """Total weight of each class."""
         return self.samples.masses

@@ -191,8 +191,11 @@ class RidgeTask(Task):
 def _left_out(
     data: Any, evaluation: Any, targets: np.ndarray, domain: Domain | None
 ) -> np.ndarray:
-    """Return outputs of every sample by the regression of the others, (m, n_targets)."""
-    if len(targets) == 1:
+    """Return outputs of every sample by the regression of the others, (m, n_targets).
+
+    NaN if they are not known, as with kernels that have learnt from the targets of all samples.
+    """
+    if len(targets) == 1 or data.knows_targets:
         return np.full(targets.shape, np.nan)
     leaves_out = data.left_out(evaluation, targets)
     response = None if domain is None else weight_response(leaves_out, domain)
@@ -236,7 +239,8 @@ class MKRidge(TargetRegressor):
         λ, given or learnt.
     left_out_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         What is predicted for each training row if it is left out; see the notes. Like `dual_coef_`
-        it has no entries for rows of weight zero.
+        it has no entries for rows of weight zero. NaN if a kernel learns from targets
+        (:class:`~manykernels.kernels.RelevanceRBF`), which has seen those of all rows.
 
     Notes
     -----
@@ -434,6 +438,10 @@ class MKRidgeCV(TargetRegressor):
     @property
     def _task(self) -> RidgeTask:
         return RidgeTask(None, self.normalize, self.multi_target)
+
+    @property
+    def _learns_relevance(self) -> bool:
+        return not isinstance(self.cv, str)
 
     @property
     def _grid(self) -> Grid:

@@ -24,6 +24,7 @@ from ..estimators.training_rows import (
     is_multilabel,
     refuse_useless_groups,
     rows_that_count,
+    targets_for_kernels,
 )
 from ..kernels.tables import Table
 from ..utils.folds import about_groups, group_numbers
@@ -32,12 +33,14 @@ from ..utils.versions import aligned
 from .intervals import UNKNOWN, Intervals, Mean
 from .study import (
     Judged,
+    LearntKernels,
     Splits,
     Study,
     ViewKernels,
     at_chosen_norm,
     checked_learner,
     checked_scoring,
+    learns_kernels,
     of_plain_sum,
     refuse_without_probabilities,
     searches,
@@ -462,7 +465,11 @@ class Begun:
         given = None if groups is None else checked_groups(groups, len(y))
         if len(kept) < len(y):
             data = data.keep(kept)
-        stack, source = data.compute(counts, True, None)
+        targets = y[kept]
+        coded = _coded(targets) if is_classifier(estimator) else (None, None)
+        stack, source = data.compute(
+            counts, True, None, targets=targets_for_kernels(targets, *coded)
+        )
         rng = check_random_state(random_state)
         seed = rng.randint(np.iinfo(np.int32).max)
         if given is None:
@@ -470,8 +477,12 @@ class Begun:
         else:
             labels = given[kept]
             numbers = group_numbers(labels)
-            refuse_useless_groups(labels, *_coded(y[kept]) if is_classifier(estimator) else ())
-        study = Study(stack._changed(groups=numbers), y[kept], counts, score, None, given=labels)
+            refuse_useless_groups(labels, *coded)
+        stack = stack._changed(groups=numbers)
+        study = Study(stack, targets, counts, score, None, given=labels)
+        if learns_kernels(getattr(source, "union", None)):
+            table = LearntKernels.of(data.X, data.kernels, relevance=data.relevance)
+            study = replace(study, table=table)
         fitted = study.fit(learner, slice(None))
         return cls(data, source, study, learner, fitted, y, given, kept, numbers, rng, seed)
 

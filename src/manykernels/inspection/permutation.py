@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 
 from ..kernels import KernelStack
 from ..kernels.tables import is_frame
@@ -15,7 +15,7 @@ from ..utils.sklearn import safe_indexing
 from .column_data import Columns, ColumnsOfView, Measured
 from .effects import linear_effects
 from .intervals import Intervals
-from .study import Answers, ClassLogs, Splits, fitted_to
+from .study import Answers, ClassLogs, Splits
 
 # Rows whose values are exchanged by a permutation that preserves what others predict.
 _ALIKE = 6
@@ -61,14 +61,7 @@ class Permutation:
 
     def models(self, splits: Splits) -> list[tuple[Any, np.ndarray, np.ndarray]]:
         """Fit the models of the folds."""
-        study, counts = self.study, self.study.counts
-        models = []
-        for train, test in splits:
-            weights = None if counts is None else counts[train]
-            gram = study.stack[np.ix_(train, train)]
-            model = fitted_to(clone(self.plain), gram, study.y[train], weights)
-            models.append((model, train, test))
-        return models
+        return [(self.study.fit_rows(self.plain, train), train, test) for train, test in splits]
 
     def losses(
         self,
@@ -84,12 +77,15 @@ class Permutation:
         judged = np.zeros(len(y), bool)
         logs = ClassLogs(y) if scoring.needs_probabilities else None
         for model, train, test in models:
-            block = study.stack[np.ix_(test, train)]
+            rows = study.held_out(test, train)
             if view is not None and members is not None and donors is not None:
-                block = self._replaced(block, view, members, donors, train, test)
-            predictions[test], judged[test] = model.predict(block), True
+                if study.table is None:
+                    rows = self._replaced(rows, view, members, donors, train, test)
+                else:
+                    rows = _with_values_of(rows, view, members, donors[test])
+            predictions[test], judged[test] = model.predict(rows), True
             if logs is not None:
-                logs.add(model, model.predict_log_proba(block), test)
+                logs.add(model, model.predict_log_proba(rows), test)
         return Answers(predictions, judged, *(() if logs is None else logs.values))
 
     def _replaced(

@@ -19,13 +19,14 @@ from ..estimators.kernel_data import EVIDENCE
 from ..estimators.prediction import KernelClassifier, chosen_classes
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..kernels import KernelStack, KernelUnion, Views
+from ..kernels.auto import kernels_for
 from ..kernels.composition import OfView
 from ..kernels.tables import Table
 from ..metrics.survival import concordance_index, concordance_influences
 from ..solvers.base import DEFAULT_SOLVER, as_solver
 from ..survival import survival_array
 from ..utils.folds import positions_among, splits_of_rows, stratified_folds
-from ..utils.sklearn import groups_for
+from ..utils.sklearn import groups_for, safe_indexing
 from .intervals import Mean
 
 # -- Losses of samples, and scores that are their means -------------------------------------------
@@ -415,7 +416,8 @@ def leaves_out_honestly(fitted: KernelEstimator) -> bool:
     """Return whether a fit has unbiased held-out predictions of its training samples.
 
     A search has those of its folds. In closed form they are biased if the sample has been used in
-    another way: for the axes of denoising, for λ learnt with the weights, or for fixed weights.
+    another way: for the axes of denoising, for λ learnt with the weights, for fixed weights, or
+    for kernels that learn from targets.
     """
     if hasattr(fitted, "test_fold_") and fitted.n_splits_ > 1:
         return True
@@ -425,8 +427,14 @@ def leaves_out_honestly(fitted: KernelEstimator) -> bool:
         and getattr(fitted, "denoise", None) is None
         and getattr(fitted, "reg", None) != "joint"
         and getattr(fitted, "p", None) != EVIDENCE
+        and not learns_kernels(getattr(fitted, "union_", None))
         and not as_solver(getattr(fitted, "solver", DEFAULT_SOLVER)).by_columns
     )
+
+
+def learns_kernels(union: Any) -> bool:
+    """Return whether some kernels of a fitted union, or None, learn from targets."""
+    return union is not None and len(union.learning_from_targets()) > 0
 
 
 @dataclass(frozen=True)
@@ -591,6 +599,33 @@ DEFAULT_FOLDS = 5
 
 
 @dataclass(frozen=True)
+class LearntKernels:
+    """Rows of X, and named kernels of which some learn from targets."""
+
+    X: Any
+    pairs: list[tuple[str, Any]]
+
+    @classmethod
+    def of(cls, X: Any, kernels: Any, *, relevance: bool) -> LearntKernels:
+        """Return the kernels that an estimator builds of its parameter `kernels`."""
+        return cls(X, list(dict(kernels_for(X, kernels, relevance=relevance).kernels).items()))
+
+    def select(self, kernels: Any) -> LearntKernels:
+        """Return some of the kernels."""
+        return replace(
+            self, pairs=[self.pairs[j] for j in np.arange(len(self.pairs))[kernels].ravel()]
+        )
+
+    def take(self, rows: np.ndarray) -> LearntKernels:
+        """Return some of the rows."""
+        return replace(self, X=safe_indexing(self.X, rows))
+
+    def estimator(self, learner: KernelEstimator) -> Any:
+        """Return the estimator with these kernels instead of precomputed ones."""
+        return clone(learner).set_params(kernels=KernelUnion(self.pairs))
+
+
+@dataclass(frozen=True)
 class Study:
     """Kernels, targets and splits with which models are compared.
 
@@ -608,6 +643,9 @@ class Study:
     n_folds : int
     given : ndarray of shape (n_rows,) or None
         Labels of the groups, if some were given.
+    table : LearntKernels or None
+        The rows and their kernels, if some of these learn from targets: then every model learns
+        them anew, and the stack is not used to fit models.
     """
 
     stack: KernelStack
@@ -617,6 +655,7 @@ class Study:
     splits: Splits | None
     n_folds: int = 1
     given: np.ndarray | None = None
+    table: LearntKernels | None = None
 
     @property
     def weights(self) -> np.ndarray:
@@ -652,9 +691,36 @@ class Study:
     def fit(self, learner: KernelEstimator, kernels: Any, counts: np.ndarray | None = None) -> Any:
         """Fit a model with some of the kernels, with `counts` in place of those of the study."""
         counts = self.counts if counts is None else counts
+        if self.table is not None:
+            model = self.table.select(kernels).estimator(learner)
+            return fitted_to(
+                model, self.table.X, self.y, counts, **groups_for(learner, self.given)
+            )
         # Others take the groups of the stack.
         groups = groups_for(learner, self.given) if searches(learner) else {}
         return fitted_to(clone(learner), self.stack.select(kernels), self.y, counts, **groups)
+
+    def fit_rows(self, learner: KernelEstimator, train: np.ndarray) -> Any:
+        """Fit a model to some of the rows, with all kernels."""
+        weights = None if self.counts is None else self.counts[train]
+        if self.table is not None:
+            model, groups = self.table.estimator(learner), groups_for(learner, self.given)
+            groups = {name: labels[train] for name, labels in groups.items()}
+            X = safe_indexing(self.table.X, train)
+            return fitted_to(model, X, self.y[train], weights, **groups)
+        gram = self.stack[np.ix_(train, train)]
+        return fitted_to(clone(learner), gram, self.y[train], weights)
+
+    def held_out(self, test: np.ndarray, train: np.ndarray) -> Any:
+        """Return held-out rows as a model that was fitted to the rows `train` takes them."""
+        if self.table is not None:
+            return safe_indexing(self.table.X, test)
+        return self.stack[np.ix_(test, train)]
+
+    def select(self, kernels: Any) -> Study:
+        """Return the study with some of the kernels."""
+        table = None if self.table is None else self.table.select(kernels)
+        return replace(self, stack=self.stack.select(kernels), table=table)
 
     def judge(
         self, learner: KernelEstimator, kernels: Any, fitted: KernelEstimator | None = None
@@ -701,7 +767,10 @@ class Study:
             None if values is None else values[rows] for values in (self.counts, self.given)
         )
         stack, y = self.stack[np.ix_(rows, rows)], self.y[rows]
-        return replace(self, stack=stack, y=y, counts=counts, given=given, splits=splits)
+        table = None if self.table is None else self.table.take(rows)
+        return replace(
+            self, stack=stack, y=y, counts=counts, given=given, splits=splits, table=table
+        )
 
     def _answers(
         self, learner: KernelEstimator, kernels: Any, fitted: KernelEstimator | None
@@ -712,22 +781,20 @@ class Study:
         if searches(learner):
             fitted = self.fit(learner, kernels) if fitted is None else fitted
             learner = without_search(learner, fitted)
-        return self._held_out(learner, self.stack.select(kernels), self.splits)
+        return self.select(kernels)._held_out(learner, self.splits)
 
-    def _held_out(self, learner: KernelEstimator, stack: KernelStack, splits: Splits) -> Answers:
+    def _held_out(self, learner: KernelEstimator, splits: Splits) -> Answers:
         """Return held-out predictions of the folds."""
-        y, counts = self.y, self.counts
+        y = self.y
         predictions, judged = np.zeros(y.shape), np.zeros(len(y), bool)
         if is_classifier(learner):
             predictions = np.zeros_like(y)
         logs = ClassLogs(y) if self.scoring.needs_probabilities else None
         for train, test in splits:
-            weights = None if counts is None else counts[train]
-            model = fitted_to(clone(learner), stack[np.ix_(train, train)], y[train], weights)
-            block = stack[np.ix_(test, train)]
-            predictions[test], judged[test] = model.predict(block), True
+            model, X = self.fit_rows(learner, train), self.held_out(test, train)
+            predictions[test], judged[test] = model.predict(X), True
             if logs is not None:
-                logs.add(model, model.predict_log_proba(block), test)
+                logs.add(model, model.predict_log_proba(X), test)
         return Answers(predictions, judged, *(() if logs is None else logs.values))
 
 

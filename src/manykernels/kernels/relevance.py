@@ -103,8 +103,10 @@ class RelevanceRBF(Kernel):
 
     Scales that were learnt from the target of a row make predictions of this target too good.
     Estimators with CV in their names learn the kernel anew in every split. Closed forms cannot:
-    ``cv="closed-form"`` is refused, and `left_out_predictions_` of :class:`~manykernels.MKRidge`
-    and left-out probabilities of :class:`~manykernels.MKFDA` are too good.
+    ``cv="closed-form"`` is refused, `left_out_predictions_` of :class:`~manykernels.MKRidge` are
+    NaN, and left-out probabilities of :class:`~manykernels.MKFDA` are too good.
+
+    The default kernels of :class:`~manykernels.MKRidgeCV` include it.
 
     References
     ----------

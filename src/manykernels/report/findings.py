@@ -25,7 +25,7 @@ from ..estimators.regional import SourceWithShares
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..estimators.training_rows import checked_groups, rows_that_count
 from ..inspection.intervals import Intervals, Mean
-from ..inspection.study import discordances, left_out_answers, survival_field
+from ..inspection.study import discordances, learns_kernels, left_out_answers, survival_field
 from ..kernels import KernelStack, Views
 from ..kernels.completion import views_of_kernels
 from ..kernels.tables import SharedTable, Table
@@ -604,6 +604,12 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
     if samples.new.any():
         return _about_new(estimator, samples)
     left_out = left_out_answers(estimator)
+    if left_out is None and learns_kernels(getattr(estimator, "union_", None)):
+        return (
+            "Predictions are not scored: these are training samples, and kernels that learn from "
+            "targets have seen them. Pass new samples, or choose parameters by folds, as "
+            f"{name.removesuffix('CV')}CV(cv=5) does."
+        )
     if left_out is None:
         return (
             f"Predictions are not scored: these are training samples, and {name} has no unbiased "
@@ -621,13 +627,6 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
     known, groups = left_out.known, samples.groups[rows]
     n_splits = getattr(estimator, "n_splits_", 1)
     n_folds = n_splits if n_splits > 1 else len(np.unique(groups))
-    union = getattr(estimator, "union_", None)
-    if n_splits == 1 and union is not None and len(union.learning_from_targets()):
-        return (
-            "Predictions are not scored: these are training samples, and kernels that learn from "
-            "targets have seen them. Pass new samples, or choose parameters by folds, as "
-            f"{name.removesuffix('CV')}CV(cv=5) does."
-        )
     how = counted(int(known.sum()), "training sample")
     if n_splits > 1:
         how += f", held out in {n_splits} folds, the parameters of each chosen by the others"
