@@ -319,6 +319,8 @@ def say_fit(
     if sets is not None:
         of_sets = [pair for pair in kernel_shares(model) if pair[0].startswith(f"{sets}:")]
         say_bars("weights of sets:", largest(of_sets))
+    if np.isinf(getattr(model, "p_", 0.0)).all() and len(model.kernel_names_) > 1:
+        say("p = inf: all kernels have the same weight, and none is learnt.")
     say(str(model.certificate_))
 
 

@@ -421,13 +421,19 @@ def _context(data: dict[str, Any]) -> dict[str, Any]:
     if columns := data.get("columns"):
         pictures["columns"] = columns_picture(columns)
     shares = data["learnt"]["mean_shares"]
+    order = sorted(range(len(shares)), key=lambda j: -shares[j])
+    of_views = data["learnt"]["views"]
     return {
         **data,
         "pictures": pictures,
         "sections": [
             {"id": name, "title": title} for name, title in _SECTIONS.items() if name in data
         ],
-        "kernel_order": sorted(range(len(shares)), key=lambda j: -shares[j]),
+        "kernel_order": order,
+        "kernels_of_views": {
+            view["name"]: [j for j in order if of_views[j] == view["name"]]
+            for view in sorted(data["learnt"]["view_shares"], key=lambda view: -view["share"])
+        },
         # The largest share fills its cell; 1.0 if all shares are zero.
         "most_of_kernels": max(shares) or 1.0,
         "most_of_views": max(view["share"] for view in data["learnt"]["view_shares"]) or 1.0,
@@ -493,7 +499,7 @@ _FILTERS: dict[str, Callable[..., str]] = {
     "sentence": _sentence,
     "score": _number(".3f"),
     "signed": _number("+.3f"),
-    "weight": _number(".4g"),
+    "weight": _number(".3g"),
     "percent": _number(".1%"),
     "whole_percent": _number(".0%"),
     "general": _number(".6g"),
