@@ -281,6 +281,8 @@ _NUMBERS = {
     "change": "last relative decrease",
     "tol": "tolerance",
 }
+# Names of attributes in the claims of certificates, and what a page calls them.
+_WORDS = {" `primal`": "", "`gap`": "the gap", "below `dual`": "below the lower bound"}
 
 
 def kernel_views(estimator: KernelEstimator) -> list[str]:
@@ -409,7 +411,7 @@ def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
             "status": certificate.status,
             "converged": bool(certificate.converged),
             "message": certificate.message,
-            "claim": certificate.claim.replace("`", ""),
+            "claim": _in_words(certificate.claim),
             "rel_gap": float(certificate.rel_gap),
             # A gap is known up to its rounding error, and may even be negative by it.
             "bound": max(
@@ -445,6 +447,13 @@ def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
             "machines": history.get("machine", [0] * len(history[measure])),
         }
     return contents
+
+
+def _in_words(claim: str) -> str:
+    """Replace names of attributes in the claim of a certificate."""
+    for name, words in _WORDS.items():
+        claim = claim.replace(name, words)
+    return claim.replace("`", "")
 
 
 def _question(estimator: KernelEstimator, convex: bool) -> str:

@@ -487,9 +487,20 @@ def _number(spec: str) -> Callable[[float | None], str]:
     return formatted
 
 
-def _interval(low: float | None, high: float | None, spec: str = ".3f") -> str:
+def _digits(*values: float) -> str:
+    """Return a format with three digits, or three decimals of numbers below one."""
+    largest = max(map(abs, values))
+    return f".{3 if largest < 1.0 else max(3 - len(str(int(largest))), 0)}f"
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else format(value, _digits(value)).replace("-", "−")
+
+
+def _interval(low: float | None, high: float | None, spec: str = "") -> str:
     if low is None or high is None:
         return ""
+    spec = spec or _digits(low, high)
     return f"[{format(low, spec)}, {format(high, spec)}]".replace("-", "−")
 
 
@@ -497,7 +508,7 @@ _FILTERS: dict[str, Callable[..., str]] = {
     "shown": shown,
     "shortened": shortened,
     "sentence": _sentence,
-    "score": _number(".3f"),
+    "score": _score,
     "signed": _number("+.3f"),
     "weight": _number(".3g"),
     "percent": _number(".1%"),
