@@ -550,8 +550,9 @@ class WeightLearning:
         if needed > available:
             raise MemoryError(
                 f"{sizes}. Kernels can be computed when they are needed at p=1, where few of them "
-                "have a weight. Pass p=1, or fewer kernels or samples, or keep the kernels on "
-                'disk: X = kernels_for(X, kernels).fit(X)(X, memmap="stack.npy") with '
+                "have a weight. Pass p=1, or fewer kernels or samples; learn from landmarks, with "
+                'approximation="nystrom" of MKFDA or MKRidge; or keep the kernels on disk: '
+                'X = kernels_for(X, kernels).fit(X)(X, memmap="stack.npy") with '
                 'kernels="precomputed".'
             )
         return False
