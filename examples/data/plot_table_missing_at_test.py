@@ -62,8 +62,8 @@ print(f"{np.sum(predicted != new)} errors of {len(new)}")
 # %%
 # Is it better to train without proteins?
 # ---------------------------------------
-# One division of 220 tumours says little, so we simulate the study five times. The first bar is the
-# bound: it shows the accuracy if new tumours had proteins, too.
+# One division of 220 tumours says little, so we simulate the study five times. The first bar is
+# the bound: it shows the accuracy if new tumours had proteins, too.
 
 
 def rows(table, of):
