@@ -1,10 +1,11 @@
-"""Methods of :mod:`benchmarks.public` that run in a process of their own.
+"""Methods of :mod:`benchmarks.solvers` that run in a process of their own.
 
-    python benchmarks/_public_runner.py METHOD TOLERANCES LIMIT PROBLEM.npz ...
+    python benchmarks/_solvers_runner.py METHOD TOLERANCES LIMIT SMALL.npz PROBLEM.npz ...
 
-Prints a line of JSON per problem: a list with an answer for each tolerance, or why the problem is
-refused. It needs NumPy and scikit-learn, and the library of the method. Threads are limited by
-whoever starts it, through the environment.
+Solves a small problem first, so that imports are not timed. Prints a line of JSON for each of the
+others: a list with an answer for each tolerance, or why the problem is refused. It needs NumPy and
+scikit-learn, and the library of the method. Threads are limited by whoever starts it, through the
+environment.
 
 A method is a function of kernels (n, m, m), targets (m, c), the loss ("hinge" or "square"), p, C
 or λ, a tolerance and a limit in seconds. It returns weights, and dual variables or None.
@@ -241,36 +242,26 @@ def limited(function: Callable[[], Any], limit: float) -> dict[str, Any]:
     return pickle.loads(content) if content else {"result": None, "seconds": limit}
 
 
+def solve(name: str, path: str, tol: float, limit: float) -> dict[str, Any]:
+    """Weights and dual variables of one problem, as lists, or why it is refused."""
+    with np.load(path) as file:
+        arrays = file["kernels"], file["targets"]
+        loss, p, strength = str(file["loss"]), float(file["p"]), float(file["strength"])
+    try:
+        weights, dual = METHODS[name](*arrays, loss, p, strength, tol, limit)
+    except NotImplementedError as refusal:
+        return {"refused": str(refusal)}
+    return {
+        "weights": np.asarray(weights).tolist(),
+        "dual": None if dual is None else np.asarray(dual).tolist(),
+    }
+
+
 def answers(name: str, path: str, tolerances: list[float], limit: float) -> list[dict[str, Any]]:
     """Answers of a method to one problem, until one has taken too long."""
-    with np.load(path) as file:
-        problem = dict(file)
-
-    def solve(tol: float, limit: float) -> Any:
-        arrays = problem["kernels"], problem["targets"]
-        numbers = float(problem["p"]), float(problem["strength"])
-        return METHODS[name](*arrays, str(problem["loss"]), *numbers, tol, limit)
-
-    try:
-        if problem["kernels"].shape[1] <= 40:
-            solve(tolerances[0], limit)  # imports, in this process
-            return []
-    except NotImplementedError:
-        return []
     found: list[dict[str, Any]] = []
     for tol in tolerances:
-
-        def attempt(tol: float = tol) -> Any:
-            try:
-                weights, dual = solve(tol, limit)
-            except NotImplementedError as refusal:
-                return {"refused": str(refusal)}
-            return {
-                "weights": np.asarray(weights).tolist(),
-                "dual": None if dual is None else np.asarray(dual).tolist(),
-            }
-
-        run = limited(attempt, limit)
+        run = limited(lambda tol=tol: solve(name, path, tol, limit), limit)  # type: ignore[misc]
         answer = run["result"] or {"weights": None, "dual": None}
         if "refused" in answer:
             return [answer]
@@ -281,7 +272,8 @@ def answers(name: str, path: str, tolerances: list[float], limit: float) -> list
 
 
 if __name__ == "__main__":
-    name, tolerances, limit, *paths = sys.argv[1:]
-    for path in paths:  # the first is a small one
-        listed = [float(tol) for tol in tolerances.split(",")]
+    name, tolerances, limit, small, *paths = sys.argv[1:]
+    listed = [float(tol) for tol in tolerances.split(",")]
+    solve(name, small, listed[0], float(limit))  # imports, in this process
+    for path in paths:
         print(json.dumps(answers(name, path, listed, float(limit))), flush=True)
