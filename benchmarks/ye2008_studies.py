@@ -63,10 +63,10 @@ LARGEST_REG = 1.0
 MOST_POINTS_FALLEN = 5.0
 #: Splits of each solver, by data set.
 LAMBDA = {
-    "sonar": {"Newton": 30, "SDP": 10, "QCQP": 1, "SILP": 30},
-    "heart": {"Newton": 30, "SDP": 10, "SILP": 30},
-    "satimage(6)": {"Newton": 10, "approximate SDP": 2, "SILP": 3},
-    "waveform(3)": {"Newton": 30, "SDP": 10, "approximate SDP": 10, "SILP": 30},
+    "sonar": {"Newton": 30, "SDP": 5, "QCQP": 1, "SILP": 15},
+    "heart": {"Newton": 30, "SDP": 5, "SILP": 15},
+    "satimage(6)": {"Newton": 10, "approximate SDP": 2, "SILP": 2},
+    "waveform(3)": {"Newton": 30, "SDP": 5, "approximate SDP": 10, "SILP": 15},
 }
 FIGURES = {"sonar": 3, "heart": 3, "satimage(6)": 4, "waveform(3)": 4}
 
