@@ -577,8 +577,8 @@ def qcqp_line(results: Results) -> str:
         f"{sum(one['n_splits'] for one in fits)} times. Its weights differ from those of Newton's "
         f"method by at most {size(apart[most])} on {most} and {size(others)} elsewhere, its "
         f"accuracies by at most {max(one['accuracy'] for one in fits):.2f} points. So its rows "
-        "have the accuracies of Newton's method, on all splits. (How kernels share a weight is open if "
-        "they are nearly equal, as those of the smallest σ on waveform.)"
+        "have the accuracies of Newton's method, on all splits. (How kernels share a weight is "
+        "open if they are nearly equal, as those of the smallest σ on waveform.)"
     )
 
 
@@ -659,8 +659,8 @@ def page(results: Results) -> str:
             "## Table 17: support vectors",
             'In per cent of the training rows. Here "above" means more of them. The paper has '
             "fewer for SM2 than for SM1, whose kernels are nearly the same; at the optimum there "
-            "are as many. Its SM2 is a program of its own. If that counts only dual variables above a "
-            "threshold, one threshold gives about its figures on all four data sets.",
+            "are as many. Its SM2 is a program of its own. If that counts only dual variables "
+            "above a threshold, one threshold gives about its figures on all four data sets.",
             paper_table(support_rows(results), digits=1),
             "## Figure 1: seconds, two classes",
             "The paper has a picture without numbers. Of the processor, one thread, mean of one "
