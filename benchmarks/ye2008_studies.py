@@ -430,8 +430,8 @@ def page(results: Results) -> str:
             "next, those of its SDP most, because of numerical problems as it says. All exact "
             "programs have the same solution, so they should differ by one test row at most; and "
             "here the curves are smooth. QCQP, the slowest, is compared with Newton's method on "
-            "[the page of the tables](ye2008.md). Columns of different numbers of splits are means over "
-            "their own splits. With kernels of unit trace λ = 1 is large.",
+            "[the page of the tables](ye2008.md). Columns of different numbers of splits are "
+            "means over their own splits. With kernels of unit trace λ = 1 is large.",
             *(lambda_section(name, part) for name, part in curves.items()),
         ]
     if growths:
