@@ -71,7 +71,9 @@ KIM_REG = dict.fromkeys(TWO_CLASSES, 1e-8) | {"cancer": REG}
 BUDGET, BUDGET_WITH_IDENTITY = 10.0, 11.0
 QUICK_SPLITS = 2
 ROWS, DUAL, SAMPLES = "choices of rows", "small dual variables", "samples of rows"
-KIM = "objective of Kim's method"
+KIM, EQUAL = "objective of Kim's method", "equal kernels"
+# A data set of which several kernels often have the same score in the folds.
+OFTEN_EQUAL = "wine(3)"
 # Weights of two programs with one solution that differ by more are not both at the optimum.
 MOST_APART = 0.5
 # Share of the largest dual variable, found by trying several on all four data sets.
@@ -312,6 +314,20 @@ def measured_kim(n_splits: int) -> dict[str, Any]:
     return {"n_splits": n_splits, "share": found}
 
 
+def measured_equal(n_splits: int) -> dict[str, Any]:
+    """RKDA K,λ where the widest of the kernels is taken that are equal in the folds."""
+    one, accuracies, n_equal = SETS[OFTEN_EQUAL], [], []
+    for seed in range(n_splits):
+        X, y, train, test = one.split(seed)
+        stack = gaussian_kernels(X)
+        scores = fitted(CHOOSING["RKDA K,λ"](), stack, y, train, test).model.scores_
+        equal = np.flatnonzero(scores >= scores.max() - 1e-9)
+        widest = stack.select([int(equal[-1])])
+        accuracies.append(fitted(ALONE["RKDA λ"](), widest, y, train, test).accuracy)
+        n_equal.append(len(equal))
+    return {"accuracy": accuracies, "n_equal": n_equal}
+
+
 # -- rows beside the paper -----------------------------------------------------------------
 
 
@@ -368,6 +384,10 @@ def _reason(
                 f"the paper's weights reach {100 * share['paper']:.0f} % of the optimum of its "
                 f"objective, equal ones {100 * share['equal']:.0f} %"
             )
+    if (name, method) == (OFTEN_EQUAL, "RKDA K,λ") and EQUAL in results:
+        widest = float(np.mean(results[EQUAL]["accuracy"]))
+        if abs(widest - theirs) <= 2 * error:
+            return f"{widest:.2f} if of kernels that are equal in the folds the widest is taken"
     program, _, learnt = method.partition(" ")
     if name in TWO_CLASSES and program in ("SDP", "QCQP") and learnt in ("θ", "θ,λ"):
         rows = TABLES[name].rows
@@ -716,12 +736,13 @@ def page(results: Results) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; 1 if the data of a set were missing."""
-    order = [*TABLES, ROWS, SAMPLES, DUAL, KIM]
+    order = [*TABLES, ROWS, SAMPLES, DUAL, KIM, EQUAL]
     extra = {
         ROWS: ("satimage(6)", measured_rows, 3),
         SAMPLES: ("segment(3)", measured_samples, 25),
         DUAL: ("sonar", measured_support, 4),
         KIM: ("sonar", measured_kim, 3),
+        EQUAL: (OFTEN_EQUAL, measured_equal, SETS[OFTEN_EQUAL].n_choosing),
     }
     parser = command_line("ye2008", "The tables of Ye et al. (2008).", order)
     options = parser.parse_args(arguments)

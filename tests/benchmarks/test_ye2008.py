@@ -189,6 +189,18 @@ def test_reasons_are_told_where_the_paper_contradicts_itself():
     assert ye2008._reason("sonar", "SDP Kim", 88.5, 87.0, 0.7, results) == ""
 
 
+def test_the_widest_of_equal_kernels_is_taken(small, monkeypatch):
+    one = replace(ye2008.SETS["waveform(3)"], n_train=24, n_test=36)
+    monkeypatch.setitem(ye2008.SETS, "wine(3)", one)
+    found = ye2008.measured_equal(2)
+    assert len(found["accuracy"]) == len(found["n_equal"]) == 2
+    assert min(found["n_equal"]) >= 1
+    results = {ye2008.EQUAL: {"accuracy": [97.0, 98.0]}}
+    reason = ye2008._reason("wine(3)", "RKDA K,λ", 98.31, 96.8, 0.6, results)
+    assert reason.startswith("97.50 if of kernels that are equal")
+    assert ye2008._reason("wine(3)", "SVM K,C", 98.31, 96.8, 0.6, results) == ""
+
+
 def test_a_single_kernel_that_differs_as_much_is_a_reason():
     # The paper has 90.65 with the kernel of σ = 10 alone, its best.
     results = {"sonar": {"alone": {"SVM C": [[80.0] * 6 + [88.65] + [80.0] * 3]}}}
