@@ -332,7 +332,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     ----------
     kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         The kernels to combine. None takes those of :func:`~manykernels.auto_kernels`, by what
-        the table holds. With several views, kernels are used for each of them, and a dict has the
+        the table holds (:class:`~manykernels.MKRidgeCV`: those with ``relevance=True``). With several views, kernels are used for each of them, and a dict has the
         kernels of each view: a kernel, a list of them, or None for the default ones. With
         "precomputed", X is a :class:`~manykernels.KernelStack`, an array (rows, cols, n_kernels),
         a dict or list of kernel matrices, or one kernel matrix.

@@ -348,7 +348,7 @@ class MKRidge(TargetRegressor):
 class MKRidgeCV(TargetRegressor):
     """Multiple kernel ridge regression with p and λ chosen by cross-validation.
 
-    All norms and regularisations of a grid are solved as one path, each from its neighbours and
+    The default kernels include a :class:`~manykernels.kernels.RelevanceRBF`. All norms and regularisations of a grid are solved as one path, each from its neighbours and
     each with a certificate. They are scored on samples that neither the kernel weights nor the
     regression have seen: in folds, or on a validation set.
 
@@ -392,6 +392,13 @@ class MKRidgeCV(TargetRegressor):
     the transformer of ``kernel.after``, is that of all training rows, in every fold. The scales of
     kernels and targets, the weights and the regression come from the training part. (With
     ``cv="closed-form"`` scales are those of all samples.)
+
+    With ``kernels=None`` and folds, tables of numbers and of categories have one more kernel than
+    those of :func:`~manykernels.auto_kernels`: a Gaussian whose scales of columns are learnt from
+    the targets, in every split from its training rows. Few of many columns may matter then. The
+    scales are not the solution of a convex problem; `certificate_` is that of the weights, for
+    given scales. Tables with more columns than rows do not have it. ``kernels_for(X)`` returns the
+    kernels without it, which take about two thirds of the time.
 
     Examples
     --------
