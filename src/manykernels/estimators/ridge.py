@@ -348,9 +348,10 @@ class MKRidge(TargetRegressor):
 class MKRidgeCV(TargetRegressor):
     """Multiple kernel ridge regression with p and λ chosen by cross-validation.
 
-    The default kernels include a :class:`~manykernels.kernels.RelevanceRBF`. All norms and regularisations of a grid are solved as one path, each from its neighbours and
-    each with a certificate. They are scored on samples that neither the kernel weights nor the
-    regression have seen: in folds, or on a validation set.
+    The default kernels include a :class:`~manykernels.kernels.RelevanceRBF`. All norms and
+    regularisations of a grid are solved as one path, each from its neighbours and each with a
+    certificate. They are scored on samples that neither the kernel weights nor the regression
+    have seen: in folds, or on a validation set.
 
     Parameters
     ----------
