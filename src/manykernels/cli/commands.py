@@ -782,9 +782,7 @@ def importance(
     options["scoring"] = next(iter(request.scoring), None)
     estimator = estimator_for(request, samples) if model is None else model
     if request.sets_file is not None and not columns:
-        union = kernels_for(
-            samples.X, estimator.kernels, relevance=estimator._learns_relevance
-        )
+        union = kernels_for(samples.X, estimator.kernels, relevance=estimator._learns_relevance)
         options["views"] = {name: [name] for name in dict(union.kernels)}
     if columns and (more := sorted({"entry", "strata"} & options.keys())):
         raise UsageError(f"--columns does not go with --{more[0]}: leave one of them out.")
