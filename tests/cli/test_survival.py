@@ -285,7 +285,7 @@ def test_equal_weights_are_of_the_first_machine(folder, run, monkeypatch):
         ([*SURVIVAL, "--task", "regression"], 2, "--task does not apply to --time and --event"),
         ([*SURVIVAL, "--machine", "svm"], 2, "--machine does not apply to --time and --event"),
         ([*SURVIVAL, "--C", "1"], 2, "--C does not apply to --time and --event"),
-        ([*SURVIVAL, "--approximation", "nystrom"], 2, "--approximation needs --machine fisher"),
+        ([*SURVIVAL, "--approximation", "nystrom"], 2, "--approximation is for --machine fisher"),
         ([*SURVIVAL[:2], "--event", "clinic.csv:died="], 2, "ends with '=': write the value"),
         (["--time", "died", "--event", "died"], 2, "event and time are the same column, 'died'"),
         ([*SURVIVAL[:2], "--event", "lost"], 1, "No file has a column 'lost' of events; columns"),

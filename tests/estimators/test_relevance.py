@@ -298,6 +298,9 @@ def test_default_kernels_with_weights_groups_and_several_targets():
     assert all(len(np.unique(model.test_fold_[groups == g])) == 1 for g in range(30))
     both = MKRidgeCV(multi_target="separate", **options).fit(X, np.column_stack([y, X[:, 7]]))
     assert both.predict(X).shape == (90, 2)
+    assert not has_relevance(both)
+    both = MKRidgeCV(**options).fit(X, np.column_stack([y, X[:, 7]]))
+    assert has_relevance(both)
 
 
 def test_views_that_some_samples_lack_and_default_kernels():

@@ -138,3 +138,14 @@ def test_constant_targets_have_no_r2():
         checked_scoring("r2", estimator_of(False)).of(
             np.ones(40), Answers(np.zeros(40), EVERY), np.ones(40)
         )
+
+
+@pytest.mark.parametrize("n_wrong", [0, 1, 5, 40])
+def test_intervals_of_balanced_accuracy_are_in_range(n_wrong):
+    y = np.arange(40) % 2
+    predictions = np.where(np.arange(40) < n_wrong, 1 - y, y)
+    scoring = checked_scoring("balanced_accuracy", MKFDA())
+    losses = scoring.of(y, Answers(predictions, EVERY), np.ones(40))
+    found = scoring.score(Intervals(np.ones(40), 0.95, most=scoring.most).of(losses))
+    assert 0.0 <= found.low <= found.value <= found.high <= 1.0
+    assert found.high - found.low > 0.05

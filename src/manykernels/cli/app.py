@@ -511,8 +511,10 @@ def compare(
         typer.Option(
             metavar="LIST",
             help="Comma-separated methods: fisher, svm, logistic, poisson, cox (learnt weights), "
-            "sum (equal weights), single (each view alone). The last two are of the first of the "
-            "others. By default fisher or, for survival times, cox, with sum and single.",
+            "sum (equal weights), single (each view alone); of scikit-learn constant (most "
+            "frequent class, or mean), linear (logistic or ridge regression), boosting (gradient "
+            "boosted trees). sum and single are of the first machine. By default fisher, sum, "
+            "single and those of scikit-learn, for survival times cox, sum and single.",
         ),
     ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
@@ -678,10 +680,15 @@ def _print_misuse(error: BaseException) -> int:
 
 
 def _print(message: str, code: int) -> int:
-    print(f"manykernels: {sentence(message)}", file=sys.stderr)
+    print(f"manykernels: {sentence(_for_terminal(message))}", file=sys.stderr)
     return code
+
+
+def _for_terminal(message: str) -> str:
+    """Replace a parameter of Python in a message by the option."""
+    return message.replace('approximation="nystrom"', "--approximation nystrom")
 
 
 def _print_warning(message: Warning | str, *args: object, **kwargs: object) -> None:
     """Print a warning without the line of code that caused it."""
-    print(f"note: {sentence(str(message))}", file=sys.stderr)
+    print(f"note: {sentence(_for_terminal(str(message)))}", file=sys.stderr)

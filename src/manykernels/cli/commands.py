@@ -19,6 +19,7 @@ import pandas as pd
 from sklearn.metrics import d2_tweedie_score, make_scorer
 
 from ..comparison import compare as compared
+from ..comparison.baselines import BASELINES, baselines_for
 from ..datasets import load_digit_views
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
@@ -318,6 +319,8 @@ def say_fit(
     if sets is not None:
         of_sets = [pair for pair in kernel_shares(model) if pair[0].startswith(f"{sets}:")]
         say_bars("weights of sets:", largest(of_sets))
+    if np.isinf(getattr(model, "p_", 0.0)).all() and len(model.kernel_names_) > 1:
+        say("p = inf: all kernels have the same weight, and none is learnt.")
     say(str(model.certificate_))
 
 
@@ -754,8 +757,9 @@ def _shown(value: object) -> str:
 # -- importance and compare -----------------------------------------------------------------------
 
 
-#: Methods of `compare`: learnt weights with some machine, equal weights, single views.
-METHODS = ("fisher", "svm", "logistic", "poisson", "cox", "sum", "single")
+#: Methods of `compare`: learnt weights with some machine, equal weights, single views, and
+#: methods of scikit-learn.
+METHODS = ("fisher", "svm", "logistic", "poisson", "cox", "sum", "single", *BASELINES)
 
 
 def importance(
@@ -811,11 +815,13 @@ def compare(
         if name not in METHODS:
             raise UsageError(f"There is no method {name!r}; there are {', '.join(METHODS)}.")
     # Equal weights and single views are those of the first machine.
-    machines = [name for name in names if name not in ("sum", "single")]
+    machines = [name for name in names if name not in ("sum", "single", *BASELINES)]
     base = request.by(machines[0]) if machines else request
     samples = training_samples(base)
     say_samples(base, samples)
-    names = names or [machine_for(base, samples.task), "sum", "single"]
+    # Of survival times, scikit-learn has no models.
+    baselines = BASELINES if samples.task != "survival" else ()
+    names = names or [machine_for(base, samples.task), "sum", "single", *baselines]
     if more := sorted({"entry", "strata"} & samples.about.keys()):
         raise UsageError(f"compare does not know --{more[0]}: leave it out.")
     options: dict[str, Any] = {**samples.about, "cv": folds, "path": folder}
@@ -836,13 +842,28 @@ def estimators(
 ) -> dict[str, Any]:
     """Return the estimators of the methods; `base` is for equal weights and single views."""
     methods: dict[str, Any] = {}
+    others = _baselines(samples) if set(names) & set(BASELINES) else {}
     for name in dict.fromkeys(names):
         if name == "single":
             methods |= _single(base, samples)
+        elif name in BASELINES:
+            methods |= {name: others[name]} if name in others else {}
         elif name == "sum":
             methods[name] = estimator_for(replace(base, p=(np.inf,)), samples)
         else:
             methods[name] = estimator_for(request.by(name), samples)
+    return methods
+
+
+def _baselines(samples: Samples) -> dict[str, Any]:
+    """Return methods of scikit-learn that can learn from the samples."""
+    if samples.task == "survival":
+        raise UsageError(f"There is no {', '.join(BASELINES)} for survival times.")
+    classes, counts = samples.task == "classification", samples.task == "counts"
+    y = np.asarray(samples.y)
+    methods = baselines_for(samples.X, y, classes=classes, counts=counts)
+    if absent := [name for name in BASELINES if name not in methods]:
+        note(f"{' and '.join(absent)} need tables of columns and are not compared.")
     return methods
 
 

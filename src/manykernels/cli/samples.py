@@ -693,7 +693,10 @@ def approximation_of(request: Request, machine: str) -> Approximation | str:
     """Parse an approximation such as ``nystrom:200``."""
     name, colon, size = request.approximation.partition(":")
     if machine != "fisher":
-        raise UsageError("--approximation needs --machine fisher.")
+        raise UsageError(
+            f"--approximation is for --machine fisher, and --machine {machine} has none: remove "
+            "one of the options."
+        )
     if name == "auto" and not colon:
         return name
     if name not in _APPROXIMATIONS or (colon and not (size.isascii() and size.isdecimal())):

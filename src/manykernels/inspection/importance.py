@@ -362,6 +362,7 @@ class Models:
             slack,
             study.groups,
             study.events,
+            scoring.most,
         )
 
         def scored(model: Judged | None) -> Mean:

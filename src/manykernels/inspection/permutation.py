@@ -164,6 +164,7 @@ def by_permutation(
         share / float(study.weights.sum()),
         groups=study.groups,
         events=study.events,
+        most=scoring.most,
     )
     falls = []
     for view, members, chosen, place in items:

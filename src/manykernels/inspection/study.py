@@ -93,6 +93,8 @@ class Scoring:
     hit_or_miss : bool
         Whether every loss is 0 or 1.
     needs_probabilities : bool
+    most : float
+        Largest mean loss that is possible.
     of_pairs : bool
         Whether the score is a share of pairs of samples, and the losses are linearised: they
         depend on all samples that are held out.
@@ -104,6 +106,7 @@ class Scoring:
     hit_or_miss: bool = False
     needs_probabilities: bool = False
     of_pairs: bool = False
+    most: float = np.inf
 
     def of(self, y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
         """Return the loss of each row; NaN for rows that were not held out."""
@@ -213,8 +216,8 @@ def _discordances(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.nd
 #: Scores, with their names in scikit-learn or in `manykernels.metrics`.
 OF_CLASSES = [
     Scoring("accuracy", _misses, 1.0, hit_or_miss=True),
-    Scoring("balanced_accuracy", _misses_by_class, 1.0),
-    Scoring("roc_auc", _misordered, 1.0, needs_probabilities=True, of_pairs=True),
+    Scoring("balanced_accuracy", _misses_by_class, 1.0, most=1.0),
+    Scoring("roc_auc", _misordered, 1.0, needs_probabilities=True, of_pairs=True, most=1.0),
     Scoring("neg_log_loss", _log_losses, needs_probabilities=True),
 ]
 OF_NUMBERS = [
@@ -222,7 +225,7 @@ OF_NUMBERS = [
     Scoring("neg_mean_squared_error", _squared),
     Scoring("neg_mean_absolute_error", _absolute),
 ]
-OF_SURVIVAL = [Scoring("concordance_index", _discordances, 1.0, of_pairs=True)]
+OF_SURVIVAL = [Scoring("concordance_index", _discordances, 1.0, of_pairs=True, most=1.0)]
 
 
 def _scorings_for(estimator: KernelEstimator) -> list[Scoring]:

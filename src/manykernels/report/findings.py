@@ -17,6 +17,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 from ..display import SurvivalCalibrationDisplay, SurvivalDisplay, ValidationDisplay
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator, survival_records
+from ..estimators.feature_data import BY_NAME
 from ..estimators.held_out import KnownRisks, deviance_losses
 from ..estimators.inputs import MatrixSource, groups_of, matched_by_label
 from ..estimators.kernel_data import as_norm
@@ -280,6 +281,8 @@ _NUMBERS = {
     "change": "last relative decrease",
     "tol": "tolerance",
 }
+# Names of attributes in the claims of certificates, and what a page calls them.
+_WORDS = {" `primal`": "", "`gap`": "the gap", "below `dual`": "below the lower bound"}
 
 
 def kernel_views(estimator: KernelEstimator) -> list[str]:
@@ -408,7 +411,7 @@ def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
             "status": certificate.status,
             "converged": bool(certificate.converged),
             "message": certificate.message,
-            "claim": certificate.claim.replace("`", ""),
+            "claim": _in_words(certificate.claim),
             "rel_gap": float(certificate.rel_gap),
             # A gap is known up to its rounding error, and may even be negative by it.
             "bound": max(
@@ -426,7 +429,10 @@ def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
         "question": _question(estimator, convex),
     }
     if hasattr(estimator, "approximation_errors_"):
-        contents["approximate"] = type(getattr(estimator, "approximation", None)).__name__
+        given = getattr(estimator, "approximation", None)
+        if isinstance(given, str):
+            given = BY_NAME.get(given, BY_NAME["nystrom"])()  # by "auto"
+        contents["approximate"] = type(given).__name__
     for attribute in ("solver_", "n_iter_", "n_inner_solves_"):
         if hasattr(estimator, attribute):
             contents[attribute.strip("_")] = getattr(estimator, attribute)
@@ -441,6 +447,13 @@ def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
             "machines": history.get("machine", [0] * len(history[measure])),
         }
     return contents
+
+
+def _in_words(claim: str) -> str:
+    """Replace names of attributes in the claim of a certificate."""
+    for name, words in _WORDS.items():
+        claim = claim.replace(name, words)
+    return claim.replace("`", "")
 
 
 def _question(estimator: KernelEstimator, convex: bool) -> str:

@@ -526,14 +526,14 @@ def _columns(
 
 
 def _what_matters(sections: dict[str, Any]) -> dict[str, Any]:
-    question = "What matters?"
     importance, learnt = sections.get("importance"), sections["learnt"]
     if importance is not None:
-        return {"question": question, **_needed_views(importance), "good": None}
+        return {"question": "What matters?", **_needed_views(importance), "good": None}
+    question = "Where is the weight?"
     if np.ptp(learnt["mean_shares"]) <= _EQUAL:
         return {
             "question": question,
-            "answer": "All kernels equally" if learnt["n_kernels"] > 1 else learnt["kernels"][0],
+            "answer": "Equal for all kernels" if learnt["n_kernels"] > 1 else learnt["kernels"][0],
             "detail": f"{findings.counted(learnt['n_kernels'], 'kernel')} with equal weights.",
             "good": None,
         }
@@ -641,6 +641,13 @@ def _how_sure(sections: dict[str, Any]) -> dict[str, Any] | None:
     if proof is None:
         return None
     certificate = proof["certificate"]
+    if sections["learnt"].get("p") == "∞" and sections["learnt"]["n_kernels"] > 1:
+        return {
+            "question": "Are the weights learnt?",
+            "answer": "No: they are equal",
+            "detail": "At p = ∞ every kernel has the same weight, whatever the targets are.",
+            "good": None if proof["converged"] else False,
+        }
     answer = _OUTCOMES.get(certificate["status"], certificate["status"].capitalize())
     if proof["convex"] and proof["converged"]:
         # Browsers break lines at hyphens, not at minus signs.
