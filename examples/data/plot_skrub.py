@@ -2,10 +2,10 @@
 Messy columns: kernels after skrub's TableVectorizer
 ====================================================
 
-Job titles with typing errors, dates and numbers in one table: the default kernels refuse dates, and
-would compare job titles as categories, in which every misspelt title is a category of its own.
-`skrub <https://skrub-data.org>`_ turns such columns into numbers. Put its ``TableVectorizer`` inside
-of kernels, one for each kind of column: it is then fitted to the training rows only, and
+Job titles with typing errors, dates and numbers in one table: the default kernels refuse dates,
+and would compare job titles as categories, in which every misspelt title is a category of its own.
+`skrub <https://skrub-data.org>`_ turns such columns into numbers. Put its ``TableVectorizer`` into
+kernels, one for each kind of column: it is then fitted to the training rows only, and
 ``view_importance`` shows which columns are needed.
 """
 

@@ -46,9 +46,9 @@ axes[1].set_title("Calibration")
 # %%
 # Permutation importance
 # ----------------------
-# How much does the accuracy of a fitted model fall if the rows of a view are shuffled? The model is
-# not fitted again, unlike in ``view_importance``: a view whose information is in another view as
-# well can be important here, although it is not needed.
+# How much does the accuracy of a fitted model fall if the rows of a view are shuffled? Unlike in
+# ``view_importance``, the model is not fitted again: a view whose information is in another view
+# as well can be important here, although it is not needed.
 
 model = MKFDA(RBF()).fit(train, y_train)
 result = permutation_importance(model, test, y_test, n_repeats=20, random_state=0)
