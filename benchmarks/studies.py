@@ -255,7 +255,10 @@ def _section(name: str, study: dict[str, Any]) -> list[str]:
 def draw(results: Results) -> Figure:
     """Draw the fall of the accuracy without each view, a panel for each study."""
     figure = Figure(figsize=(9.0, 4.6), layout="constrained")
-    for ax, (name, study) in zip(figure.subplots(2, 2).flat, results.items(), strict=False):
+    axes = figure.subplots(2, 2).flat
+    for ax in axes[len(results) :]:
+        ax.set_axis_off()
+    for ax, (name, study) in zip(axes, results.items(), strict=False):
         views = list(study["importance"])
         fall, low, high = 100.0 * np.array(list(study["importance"].values())).T
         ax.axvline(0.0, color="#b8b8b8", linewidth=1, zorder=0)
