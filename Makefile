@@ -109,12 +109,9 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.solvers
 	$(BIN)/python -m benchmarks.ye2008
-	$(BIN)/python -m benchmarks.ye2008_multiclass
-	$(BIN)/python -m benchmarks.ye2008_machines
-	$(BIN)/python -m benchmarks.ye2008_regularization
-	$(BIN)/python -m benchmarks.ye2008_gabor
-	$(BIN)/python -m benchmarks.ye2008_times
+	$(BIN)/python -m benchmarks.ye2008_studies
 	$(BIN)/python -m benchmarks.yan2012
+	$(BIN)/python -m benchmarks.voc
 	$(BIN)/python -m benchmarks.flower
 	$(BIN)/python -m benchmarks.gonen2013
 	$(BIN)/python -m benchmarks.strings

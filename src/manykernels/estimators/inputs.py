@@ -258,13 +258,14 @@ def read_training(estimator: BaseEstimator, X: Table) -> TrainingTable | Trainin
         )
     recorder = copy_with_features(estimator, {})
     if not estimator._is_precomputed:
+        of_kernels = estimator.kernels, estimator.missing, estimator._learns_relevance
         if are_views(X):
             views = read_views(estimator, X).copy()
             names = np.array(views.names, dtype=object)
             features = {"n_features_in_": len(names), "feature_names_in_": names}
-            return TrainingTable(views, features, estimator.kernels, estimator.missing)
+            return TrainingTable(views, features, *of_kernels)
         table = read_table(recorder, X, reset=True)
-        return TrainingTable(table, _recorded(recorder), estimator.kernels, estimator.missing)
+        return TrainingTable(table, _recorded(recorder), *of_kernels)
     stack, rounding = read_stack(recorder, X, training=True)
     if not stack.gram:
         raise ValueError(
@@ -308,6 +309,8 @@ class TrainingTable:
     features: dict[str, Any]
     kernels: Any
     missing: str = "error"
+    #: Whether default kernels include one that learns from targets.
+    relevance: bool = False
 
     #: As in :class:`TrainingMatrices`; None, because new rows are compared with all rows.
     columns = None
@@ -315,7 +318,7 @@ class TrainingTable:
     @cached_property
     def union(self) -> KernelUnion:
         """Kernels of this table, fitted by :meth:`compute`."""
-        return kernels_for(self.X, self.kernels, missing=self.missing)
+        return kernels_for(self.X, self.kernels, missing=self.missing, relevance=self.relevance)
 
     @property
     def n_kernels(self) -> int:
