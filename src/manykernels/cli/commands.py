@@ -11,6 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,11 @@ class Outputs:
         name = str(path)
         if path.suffix.lower() not in suffixes:
             raise UsageError(f"{option} {name!r} must end with {' or '.join(suffixes)}.")
+        if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
+            raise DataError(
+                f'{option} {name!r} needs pyarrow: pip install "manykernels[cli,parquet]", or '
+                "write .csv."
+            )
         real = os.path.realpath(path)
         if real in self._taken:
             raise UsageError(f"{option} {name!r} {self._taken[real]}.")
@@ -130,7 +136,7 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 def save_table(frame: pd.DataFrame, path: Path, escape_formulas: bool = False) -> None:
     """Write a table with its index, in the format given by the suffix of the file."""
     if path.suffix.lower() == ".parquet":
-        frame.to_parquet(path)
+        frame.to_parquet(path)  # `claim` has made sure that pyarrow is there
         return
     if escape_formulas:
         frame = without_formulas(frame)

@@ -598,8 +598,13 @@ def _of_types(path: Path, frame: pd.DataFrame, how: How) -> Contents:
 
 
 def _parquet(path: Path, how: How) -> Contents:
-    import pyarrow.parquet as pq
-
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise DataError(
+            f'{str(path)!r} needs pyarrow: pip install "manykernels[cli,parquet]", or save the '
+            "table as .csv."
+        ) from error
     metadata = pq.read_metadata(path)
     n_bytes = metadata.num_rows * max(metadata.num_columns, 1) * _NUMBER
     refuse_bomb(path, n_bytes)
