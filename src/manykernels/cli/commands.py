@@ -31,7 +31,7 @@ from ..kernels import KernelStack, Views, kernels_for
 from ..persistence import load, save
 from ..persistence.models import header_of
 from ..report.findings import Samples as ReportSamples
-from ..report.findings import judgement
+from ..report.findings import counted, judgement
 from ..utils.files import replacing
 from .cells import check_cells, refuse_texts
 from .console import (
@@ -278,7 +278,7 @@ def say_samples(request: Request, samples: Samples) -> None:
         say(f"{X.n_kernels} kernels: {', '.join(map(printable, X.names))}")
         return
     for name, table in X.items():
-        size = f"{table.shape[1]} columns" if len(table.shape) > 1 else "sequences"
+        size = counted(table.shape[1], "column") if len(table.shape) > 1 else "sequences"
         lacking = int(np.count_nonzero(~X.has(name)))
         say(f"view {name}: {size}" + (f", {lacking} samples lack it" if lacking else ""))
 

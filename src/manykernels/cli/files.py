@@ -487,7 +487,7 @@ def _separated(path: Path, how: How) -> Contents:
     if "\0" in text:
         raise ValueError("it is not text")
     header = next(iter(text.splitlines()), "")
-    separator = max(",;\t", key=header.count)
+    separator = max(",;\t|", key=header.count)
     comma = separator == ";" and re.search(r"(^|;)-?\d+,\d", text, re.MULTILINE) is not None
     options = {
         "sep": separator,
