@@ -11,8 +11,8 @@ which this question was first asked; results on the real data are on the page *O
 # %%
 # Simulated tumours
 # -----------------
-# Three subtypes. Some processes in the cell differ between them. Each process changes a part of the
-# columns of every table, and the proteins show it with the least noise.
+# Three subtypes. Some processes in the cell differ between them. Each process changes a part of
+# the columns of every table, and the proteins show it with the least noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -62,8 +62,8 @@ print(f"{np.sum(predicted != new)} errors of {len(new)}")
 # %%
 # Is it better to train without proteins?
 # ---------------------------------------
-# One division of 220 tumours says little, so we simulate the study five times. The first bar is the
-# bound: it shows the accuracy if new tumours had proteins, too.
+# One division of 220 tumours says little, so we simulate the study five times. The first bar is
+# the bound: it shows the accuracy if new tumours had proteins, too.
 
 
 def rows(table, of):

@@ -276,9 +276,28 @@ class KernelPredictor:
             elif self.weights.ndim == 1:
                 outputs[rows] = block.apply_combined(self.weights, coefficients)
             else:
-                products = block.apply(coefficients)
-                outputs[rows] = np.einsum("kj,jrk->rk", self.weights, products)
+                outputs[rows] = 0.0
+                for one, weights in zip(np.eye(len(self.inputs)), self.weights.T, strict=True):
+                    # Targets take few of the kernels, if each has the best of many weights.
+                    used = np.flatnonzero(weights)
+                    columns = weights[used] * coefficients[:, used]
+                    outputs[rows, used] += block.apply_combined(one, columns)
         return outputs
+
+    def restricted(self, kernels: np.ndarray) -> KernelPredictor:
+        """Return the part of the outputs that some of the kernels `inputs` contribute."""
+        return replace(self, weights=np.where(kernels, self.weights, 0.0))
+
+    def kernels_by_view(self) -> dict[str, np.ndarray]:
+        """Return a mask of the kernels `inputs` for each view; without views, for each kernel.
+
+        A kernel of several views, such as a product, counts for all of them together.
+        """
+        names = [self.source.names[j] for j in self.inputs]
+        if isinstance(self.source, TableSource) and isinstance(self.source.table, Views):
+            kernels = [self.source.union.kernels_[j][1] for j in self.inputs]
+            names = [", ".join(sorted(views_of(kernel))) for kernel in kernels]
+        return {name: np.array(names) == name for name in names}
 
     @property
     def n_outputs(self) -> int:

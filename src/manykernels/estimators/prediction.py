@@ -25,13 +25,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..discriminant import Samples
 from ..kernels.tables import Table
+from ..scale.blocks import comes_in_blocks, refuse_unread
 from ..utils.folds import effective_size
 from ..utils.numerics import EPS, ROUNDING
 from ..utils.sklearn import Interval, StrOptions
 from ..utils.storable import storable
 from .base import NON_NEGATIVE, POSITIVE, KernelEstimator, estimator
 from .held_out import chosen_classes
-from .inputs import by_blocks, scored
+from .inputs import by_blocks, in_container, matched_by_label, scored
 
 
 def takes_tables(estimator: KernelEstimator) -> bool:
@@ -74,6 +75,11 @@ class LabelParameters:
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "multi_label": [StrOptions({"separate", "shared"})]
     }
+
+
+def _has_kernels(estimator: KernelEstimator) -> bool:
+    """Whether an estimator computes kernels, and no explicit features."""
+    return getattr(estimator, "approximation", None) is None
 
 
 class KernelClassifier(ClassifierMixin, KernelEstimator):
@@ -196,7 +202,6 @@ class KernelDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     scalings_: ClassVar[np.ndarray]
     _probabilities = "scores"
 
-    @by_blocks
     def transform(self, X: Table) -> np.ndarray:
         """Project on the discriminant directions, at most n_classes − 1, best first.
 
@@ -204,6 +209,10 @@ class KernelDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         decision compares Euclidean distances to `means_`.
         """
         check_is_fitted(self, "scalings_")
+        return in_container(self, self._projected(X), X)
+
+    @by_blocks
+    def _projected(self, X: Table) -> np.ndarray:
         return self._outputs(X, self.scalings_)
 
     @property
@@ -392,6 +401,76 @@ class TargetRegressor(IntervalRegressor):
         values = self._outputs(X) + self.intercept_
         coefficients = vars(self).get("dual_coef_", vars(self).get("coef_"))
         return values[:, 0] if coefficients.ndim == 1 else values
+
+    @available_if(_has_kernels)
+    def predict_by_view(self, X: Table) -> dict[str, np.ndarray]:
+        """Contribution of each view to :meth:`predict`.
+
+        Predictions are the sum of all contributions and `intercept_`.
+
+        Parameters
+        ----------
+        X : as for ``predict``, in memory
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_rows,) or (n_rows, n_targets)
+            By the names of the views, if X is a dict or `Views`; otherwise by those of the
+            kernels. Kernels without weight are left out.
+        """
+        check_is_fitted(self)
+        refuse_unread(X, matrices=self._is_precomputed)
+        if comes_in_blocks(X):
+            raise TypeError(
+                "Predictions by view need X in memory: pass blocks of rows, such as "
+                "X.partitions[0].compute()."
+            )
+        predictor, data = self._predictor, self._predictor.source.read(self, X)
+        single = self.dual_coef_.ndim == 1
+        parts = {
+            view: predictor.restricted(kernels).outputs_of(data)
+            for view, kernels in predictor.kernels_by_view().items()
+        }
+        return {view: part[:, 0] if single else part for view, part in parts.items()}
+
+    @available_if(_has_kernels)
+    def score_by_view(
+        self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> dict[str, np.ndarray]:
+        """Share of each view in R² of every target on new samples.
+
+        The share of the contribution f_v is ``Σ_i f_v(x_i) (2 y_i − f(x_i)) / Σ_i y_i²``, with y
+        and all contributions centred (Pratt's product measure). A share may be negative, where a
+        view corrects another one. The shares sum to R² of the centred predictions, which is that
+        of :meth:`score` unless the means of y and of the predictions differ.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_targets,), or to float
+            Views as in :meth:`predict_by_view`.
+
+        References
+        ----------
+        J. W. Pratt. Dividing the indivisible: using simple symmetry to partition variance
+        explained. Tampere Conference in Statistics, 1987.
+        """
+        X, y, weight = matched_by_label(self, X, y, sample_weight)[:3]
+        y = np.asarray(y, dtype=np.float64)
+        parts = self.predict_by_view(X)
+        if any(part.shape != y.shape for part in parts.values()):
+            shape = next(iter(parts.values())).shape
+            raise ValueError(f"y has the shape {y.shape}, and predictions have {shape}.")
+        parts = {
+            view: part - np.average(part, axis=0, weights=weight) for view, part in parts.items()
+        }
+        y = y - np.average(y, axis=0, weights=weight)
+        rest = 2.0 * y - sum(parts.values())
+        size = np.average(y**2, axis=0, weights=weight)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return {
+                view: np.average(part * rest, axis=0, weights=weight) / size
+                for view, part in parts.items()
+            }
 
     def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R² on new samples; rows of X and y are matched as in ``fit``."""

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length
 from ..display import ImportanceDisplay
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator, survival_records
-from ..estimators.inputs import matched_by_label, read_training
+from ..estimators.inputs import TrainingTable, matched_by_label, read_training
 from ..estimators.training_rows import (
     check_targets,
     checked_groups,
@@ -481,7 +481,7 @@ class Begun:
             refuse_useless_groups(labels, *coded)
         stack = stack._changed(groups=numbers)
         study = Study(stack, targets, counts, score, None, given=labels)
-        if learns_kernels(getattr(source, "union", None)):
+        if isinstance(data, TrainingTable) and learns_kernels(getattr(source, "union", None)):
             table = LearntKernels.of(data.X, data.kernels, relevance=data.relevance)
             study = replace(study, table=table)
         fitted = study.fit(learner, slice(None))

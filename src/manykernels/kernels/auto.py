@@ -345,7 +345,8 @@ def _of_relevance(table: Any, kernels: Named) -> Named:
     None for tables with other `kernels` than those of dense numbers and of categories, nor if
     there are more scales than rows.
     """
-    numbers, categories = list(range(table.shape[1])), []
+    numbers: list[int] = list(range(table.shape[1]))
+    categories: list[int] = []
     if tables.is_frame(table):
         numbers, categories, _ = _types_of_columns(table)
     chosen = numbers + categories
