@@ -251,9 +251,9 @@ def main(arguments: list[str] | None = None) -> int:
         for name, one in counts.items()
         for sentence in above(name, one, bounds.get(name, {}))
     ]
-    for sentence in sum(failures, []):
+    for sentence in failures:
         print(sentence, file=sys.stderr)
-    return int(any(failures))
+    return int(bool(failures))
 
 
 if __name__ == "__main__":
