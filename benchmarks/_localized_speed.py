@@ -3,8 +3,8 @@
 The loop below does what the paper says, in NumPy and scikit-learn: it sums the gated kernels,
 trains ``SVC(kernel="precomputed")`` anew for every trial step, writes the gradient of a sigmoid
 gate as the double sum of section 2.3, and halves steps by Armijo's rule. Its gradient comes in
-three forms: the sums over all samples, over the support vectors only (section 4.1), and
-rearranged into products of matrices, which the paper does not do.
+two forms: sums over the support vectors (section 4.1), and the same rearranged into products of
+matrices, which the paper does not do.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from benchmarks._localized_problems import Problem
+from benchmarks._gonen2013 import Experiment, multifeat
+from benchmarks._tables import markdown, verdict
 from manykernels.gating import Sigmoid
 from manykernels.gating.descent import Descent, DescentOptions, descend
 from manykernels.gating.features import GatingFeatures
@@ -29,19 +31,19 @@ from manykernels.losses.svm import hinge_problem
 PENALTY = 1.0
 SEED = 0
 ARMIJO = 1e-4
-REPEATS = 5
-SLOWEST = "double sums over all samples"
+REPEATS = 3
+LEAST_RATIO = 10.0
+STEP_COUNTS = (10, 20, 50)
 
 NOTE = (
     f"One training part of MULTIFEAT, C = {PENALTY:g}, the same random start, no penalty; kernels "
     "of unit diagonal and gating features are ready-made for both. Seconds of the processor, one "
     f"thread, the least of {REPEATS} runs that take turns. The straightforward loop sums the "
     'gated kernels in NumPy, trains `SVC(kernel="precomputed")` (at its own tol of 1e-3) anew at '
-    "every trial step, and has the same Armijo rule. Its gradient is the paper's double sum, over "
-    "all samples (run once: it is slow) or over the support vectors only, as in the paper's "
-    "section 4.1; or rearranged into products of matrices. The library's descent trains "
-    "machines to a relative gap of 1e-7, warm-started, computes the rows of the gated kernel that "
-    "a machine asks for, and sums the gradient over support vectors."
+    "every trial step, and has the same Armijo rule. Its gradient is the paper's double sum over "
+    "the support vectors, or this rearranged into products of matrices. The library's descent "
+    "trains machines to a relative gap of 1e-7, warm-started, computes the rows of the gated "
+    "kernel that a machine asks for, and sums the gradient over support vectors."
 )
 
 Gradient = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -97,7 +99,6 @@ def rearranged(
 
 
 GRADIENTS: dict[str, Gradient] = {
-    SLOWEST: double_sum,
     "double sums over support vectors": double_sum_of_support_vectors,
     "sums rearranged": rearranged,
 }
@@ -155,39 +156,59 @@ class Start:
     theta: np.ndarray
 
     @classmethod
-    def of(cls, problem: Problem) -> Start:
-        """On one training part of a problem."""
-        draw = problem.draw(0)
+    def of(cls, experiment: Experiment) -> Start:
+        """On the first training part of an experiment."""
+        draw = experiment.draw(0)
         train, _ = draw.folds[0]
-        stack = draw.tables["all"][np.ix_(train, train)]
+        method = experiment.methods["LMKL (sigmoid)"]
+        stack = method.block(draw.scaled(experiment.scaling, train), train, train)
         kernels = np.array([stack.kernel(p) for p in range(stack.n_kernels)])
-        roots = np.sqrt(np.einsum("pii->pi", kernels))
-        kernels /= roots[:, :, None] * roots[:, None, :]
         features = GatingFeatures().fit_transform(stack.features)
         theta = Sigmoid().initial(features, len(kernels), check_random_state(SEED))
-        signs = np.where(draw.targets[train] == 1, 1.0, -1.0)
-        return cls(kernels, signs, features, theta)
+        return cls(kernels, np.where(draw.targets[train] == 1, 1.0, -1.0), features, theta)
 
 
-def measure(problem: Problem, n_steps: int, gradients: list[str]) -> list[Timed]:
-    """The loop with these gradients and the library's descents, from one start.
+def measured(quick: bool) -> dict[str, Any]:
+    """The descents with some numbers of steps, as plain values."""
+    start = Start.of(multifeat())
+    counts = (3,) if quick else STEP_COUNTS
+    return {"descents": {str(n): [vars(one) for one in measure(start, n)] for n in counts}}
+
+
+def measure(start: Start, n_steps: int) -> list[Timed]:
+    """The loop and the library's descents from one start.
 
     They take turns, so that all of them meet the same load of the machine; the least time counts.
     """
-    start = Start.of(problem)
     with threadpool_limits(1):
         _library(start, 2, quasi_newton=True)  # compiled beforehand
-        once = [_straightforward(start, n_steps, name) for name in gradients]
-        n_quasi = _steps_to(start, once[-1].objective)
+        target = _straightforward(start, n_steps, "sums rearranged").objective
         contenders: list[Callable[[], Timed]] = [
-            *(partial(_straightforward, start, n_steps, name) for name in gradients),
+            *(partial(_straightforward, start, n_steps, name) for name in GRADIENTS),
             partial(_library, start, n_steps, quasi_newton=False),
-            partial(_library, start, n_quasi, quasi_newton=True),
+            partial(_library, start, _steps_to(start, target), quasi_newton=True),
         ]
-        n_slow = int(SLOWEST in gradients)  # it comes first
-        rounds = [[contend() for contend in contenders[n_slow:]] for _ in range(REPEATS)]
-    best = [min(runs, key=lambda run: run.seconds) for runs in zip(*rounds, strict=True)]
-    return once[:n_slow] + best
+        rounds = [[contend() for contend in contenders] for _ in range(REPEATS)]
+    return [min(runs, key=lambda run: run.seconds) for runs in zip(*rounds, strict=True)]
+
+
+def section(part: dict[str, Any]) -> str:
+    """Table and verdicts."""
+    rows, lines = [], []
+    for n_steps, descents in part["descents"].items():
+        best = descents[-1]
+        for one in descents:
+            ratio = one["seconds"] / best["seconds"]
+            counts = [str(one["n_steps"]), str(one["n_machines"]), f"{one['objective']:.3f}"]
+            rows.append([one["name"], *counts, f"{one['seconds']:.2f}", f"{ratio:.1f}"])
+            if one["name"].startswith("straightforward"):
+                lines.append(
+                    f"- {n_steps} steps: {ratio:.1f} times faster than {one['name']}, at J "
+                    f"{best['objective']:.3f} against {one['objective']:.3f} "
+                    f"(bound {LEAST_RATIO:g}: {verdict(ratio >= LEAST_RATIO)})"
+                )
+    header = ["descent", "steps", "machines", "J", "seconds", "times the last of its group"]
+    return "\n\n".join([NOTE, "\n".join(lines), markdown(header, rows)])
 
 
 def _straightforward(start: Start, n_steps: int, name: str) -> Timed:

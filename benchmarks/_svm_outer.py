@@ -6,18 +6,20 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
+from unittest import mock
 
 from threadpoolctl import threadpool_limits
 
 from benchmarks._problems import Problem
 from benchmarks._svm_sets import signs_of
 from benchmarks._tables import markdown, verdict
-from benchmarks.solvers import PlainSIP
-from manykernels.domains import lp_domain
+from manykernels.domains import Domain, lp_domain
 from manykernels.estimators.svm import INNER_SHARE
 from manykernels.losses.svm import HingeLoss
-from manykernels.solvers import SILP, SOLVERS, Newton
-from manykernels.solvers.base import Progress, Solver
+from manykernels.solvers import SILP, SIP, SOLVERS, Newton
+from manykernels.solvers.base import NO_BOUND, Progress, Solution, Solver
+from manykernels.solvers.newton import Cuts
 
 NORMS = [1.0, 1 + 2.0**-6, 2.0]
 PENALTIES = [0.1, 1.0, 100.0]
@@ -74,10 +76,14 @@ class Result:
         return next(row for row in self.of("newton") if row.C == C)
 
 
-class PlainSILP(PlainSIP):
+class PlainSILP:
     """Cutting planes whose gap is that of the weights alone, as the papers' would be."""
 
     name = "silp, weights alone"
+
+    def solve(self, loss: HingeLoss, domain: Domain, **options: Any) -> Solution:
+        with mock.patch.object(Cuts, "bound", return_value=NO_BOUND):
+            return SIP(eps=1e-12).solve(loss, domain, **options)
 
 
 # -- measurements --------------------------------------------------------------------------

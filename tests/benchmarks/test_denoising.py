@@ -3,33 +3,17 @@
 import numpy as np
 import pytest
 from scipy import io, sparse
-from sklearn.preprocessing import StandardScaler
+from sklearn.metrics import average_precision_score
 
 from benchmarks import _data, denoising
-from manykernels import Bands, Denoise
+from benchmarks._tables import ABOVE, WITHIN
+from manykernels import KernelStack
 from manykernels.kernels import Linear
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-@pytest.fixture
-def problem(rng):
-    y = np.arange(90) % 3
-    views = {name: rng.standard_normal((90, 6)) for name in ("a", "b")}
-    views["a"][:, 0] += 2.0 * y
-    return denoising.Problem("small", "a small problem", views, y, Linear(), True)
-
-
-@pytest.fixture(scope="module")
-def result():
-    rng = np.random.default_rng(1)
-    y = np.arange(90) % 3
-    views = {"a": rng.standard_normal((90, 6)) + y[:, None], "b": rng.standard_normal((90, 6))}
-    small = denoising.Problem("small", "a small problem", views, y, Linear(), True)
-    return denoising.run(small, splits=2, n_train=45, regs=(1.0,))
 
 
 # -- data ----------------------------------------------------------------------------------
@@ -81,128 +65,136 @@ def test_missing_data_says_what_where_and_whence(name, source, file, tmp_path, m
     assert str(tmp_path) in message
 
 
-@pytest.mark.parametrize(
-    ("variant", "names"),
-    [("", ["a", "b"]), ("+noise", ["a", "b", "a+noise", "b+noise"]), ("-noisy", None)],
-)
-def test_variants(variant, names, monkeypatch, rng):
+def test_noisy_copies(rng):
     views = {"a": rng.standard_normal((5000, 2)) * [1, 10], "b": np.ones((5000, 1))}
-    read = {"mfeat": lambda: ("title", views, np.zeros(5000), Linear(), True)}
-    monkeypatch.setattr(denoising, "SOURCES", read)
-    made = denoising.problem("mfeat", variant)
-    assert list(made.views) == (names or ["a+noise", "b+noise"])
-    assert made.name == f"mfeat{variant}"
-    if variant:
-        noise = made.views["a+noise"] - views["a"]
-        np.testing.assert_allclose(noise.std(axis=0), [1, 10], rtol=0.05)
-        np.testing.assert_array_equal(made.views["b+noise"], 1.0)
+    copies = denoising.noisy_copies(views)
+    assert list(copies) == ["a+noise", "b+noise"]
+    noise = copies["a+noise"] - views["a"]
+    np.testing.assert_allclose(noise.std(axis=0), [1, 10], rtol=0.05)
+    np.testing.assert_array_equal(copies["b+noise"], 1.0)
 
 
-def test_kernels_know_the_training_rows_only(problem):
+def test_kernels_know_the_training_rows_only(rng):
+    views = {"a": rng.standard_normal((90, 6)), "b": rng.standard_normal((90, 6))}
+    made = denoising.Problem("", views, np.arange(90) % 3, Linear(), True)
     train, test = np.arange(45), np.arange(45, 90)
-    stack, block = problem.split(train, test)
-    assert stack.shape == (45, 45, 2)
-    a = problem.views["a"]
+    stack, block = made.split(train, test)
+    a = views["a"]
     scaled = (a - a[train].mean(axis=0)) / a[train].std(axis=0)
     np.testing.assert_allclose(stack.kernel("a"), scaled[train] @ scaled[train].T)
     np.testing.assert_allclose(block.kernel("a"), scaled[test] @ scaled[train].T)
 
 
-# -- measurements and reports ----------------------------------------------------------------
+# -- in the paper's terms ------------------------------------------------------------------
 
 
-def test_outcomes(problem):
-    train, test = np.arange(60), np.arange(60, 90)
-    stack, block = problem.split(train, test)
-    outcome = denoising.evaluate(
-        Bands(2), (stack, problem.y[train]), (block, problem.y[test]), (0.1, 10.0)
+@pytest.fixture
+def scenes(rng, monkeypatch):
+    y = rng.integers(1, 4, 2100)
+    views = {f"view{k}": rng.standard_normal((2100, 4)) + k * y[:, None] for k in (1, 2)}
+    monkeypatch.setattr(_data, "scene15", lambda: (views, y))
+    return views, y
+
+
+def test_one_division(scenes):
+    found = denoising.division(0, quick=True)
+    assert len(found["original"]) == len(found["denoised"]) == 3
+    assert set(found["original"][0]) == set(denoising.TABLE2)
+    assert np.shape(found["single"]) == (8, 2, len(denoising.SHARES))
+    assert np.shape(found["variance"]) == (3, 8)
+    assert np.min(found["variance"]) >= denoising.SHARES[0]
+    assert np.mean([ap["ℓ∞"] for ap in found["original"]]) > 80.0
+
+
+def test_ap_of_every_class_by_the_share_kept(scenes):
+    stacks, targets = denoising.photographs(0, quick=True)
+    labels = [(y[:, None] == [1, 2]).astype(int) for y in targets]
+    curve = denoising.curves(denoising.select(stacks, [0]), labels)
+    model = denoising.MKFDA(
+        "precomputed", p=np.inf, reg=denoising.REG, denoise=denoising.Denoise(0.5)
     )
-    assert set(outcome.accuracy) == {"p = 1", "p = 2", "p = ∞", "tuned"}
-    assert min(outcome.accuracy.values()) > 0.5
-    assert outcome.n_kernels == len(outcome.weights) == 4
-    assert outcome.p in denoising.NORMS
-    assert outcome.variance is None
+    model.fit(stacks[0].select([0]), labels[0][:, 1])
+    scores = model.decision_function(stacks[2].select([0]))
+    expected = 100 * average_precision_score(labels[2][:, 1], scores)
+    assert curve[1, denoising.SHARES.index(0.5), 1] == pytest.approx(expected)
 
 
-def test_reports(result):
-    assert len(denoising.table(result).splitlines()) == 2 + len(denoising.METHODS)
-    page = denoising.report([result])
-    assert "## small: a small problem" in page
-    assert "45 training rows" in page
-    assert page.count("Against the original") == 1
-    assert "a 0." in denoising.variances(result) or "a 1.00" in denoising.variances(result)
+def test_the_share_is_chosen_on_validation_samples():
+    curve = np.zeros((2, len(denoising.SHARES), 2))
+    curve[0, 3, 0], curve[1, 3, 0], curve[1, 5, 0] = 70.0, 60.0, 90.0
+    curve[1, -1, 1] = 50.0
+    # Of equally good shares the largest, which denoises least.
+    np.testing.assert_array_equal(denoising.chosen(curve), [60.0, 50.0])
 
 
-def outcomes(*accuracies, variance=(1.0, 0.5)):
-    return [
-        denoising.Outcome({"tuned": a}, 2, 2.0, np.array([0.9, 0.1]), np.array(variance))
-        for a in accuracies
+def test_the_sum_is_one_kernel(rng):
+    X = rng.standard_normal((5, 3))
+    stack = KernelStack.from_arrays([X @ X.T, np.eye(5)])
+    (summed,) = denoising.total((stack,))
+    np.testing.assert_allclose(summed.kernel(0), X @ X.T + np.eye(5))
+
+
+def images(gain):
+    """Results of two divisions in which denoising gains so much at every norm."""
+    before = dict.fromkeys(denoising.TABLE2, 50.0)
+    after = dict.fromkeys(before, 50.0 + gain)
+    division = {
+        "original": [before] * 3,
+        "p": [1.0] * 3,
+        "variance": [[1.0, 0.5]] * 3,
+        "single": np.full((2, 2, len(denoising.SHARES)), 40.0).tolist(),
+        "sum": np.full((2, len(denoising.SHARES)), 45.0).tolist(),
+    }
+    divisions = [
+        {
+            **division,
+            "denoised": [{norm: ap + noise for norm, ap in after.items()}] * 3,
+            "sum denoised": [50.0 + noise] * 3,
+            "spearman": [0.2 + noise, None, 0.2],
+        }
+        for noise in (-0.3, 0.3)
     ]
+    environment = {"versions": {"manykernels": "0"}, "machine": "m"}
+    facts = {"kernels": ["a", "b"], "shares": list(denoising.SHARES), "environment": environment}
+    return {"scene15": {**facts, "divisions": divisions}}
 
 
-def judged(problem, **changed):
-    by_method = {name: outcomes(0.80, 0.82, 0.81) for name in denoising.METHODS}
-    by_method.update(changed)
-    return denoising.Result(problem, 45, by_method, 1.0)
+def test_gains_beside_the_paper():
+    rows = {row.method: row for row in denoising.paper_rows(images(1.2))}
+    row = rows["ℓ2: denoised − original"]
+    assert (row.ours, row.theirs) == (pytest.approx(1.2), pytest.approx(1.27))
+    assert row.error == pytest.approx(0.3)
+    assert row.outcome == WITHIN
+    assert rows["ℓ1: denoised − original"].outcome == ABOVE
+    assert not row.same_data
+    assert rows["rank correlation of weights and variances"].ours == pytest.approx(0.2)
 
 
-def test_verdicts(problem):
-    same = judged(problem)
-    assert denoising.compare(same, "Bands(3)", "original")[0] == "level"
-    assert "level with Denoise(0.9)" in denoising.verdict(same)
-    better = judged(problem, **{"Bands(3)": outcomes(0.90, 0.93, 0.92)})
-    assert denoising.compare(better, "Bands(3)", "original") == ("better", "+10.67 ± 0.33")
-    assert denoising.verdict(better).startswith(
-        "small: best Bands(3) (91.67 %), ahead of all others."
-    )
-    worse = judged(problem, **{"Bands(3)": outcomes(0.70, 0.73, 0.72)})
-    assert "Bands(3) worse (-9.33 ± 0.33)" in denoising.verdict(worse)
-    noisy = judged(problem, **{"Bands(3)": outcomes(0.70, 0.99, 0.80)})
-    assert denoising.compare(noisy, "Bands(3)", "original")[0] == "level"
+def test_page():
+    results = images(1.2)
+    accuracies = {name: [90.0, 91.0, 90.5] for name in denoising.METHODS}
+    accuracies["Bands(3)"] = [91.0, 92.1, 91.4]
+    results["bbc"] = {
+        "title": "BBC",
+        "n_train": 45,
+        "accuracies": accuracies,
+        "environment": results["scene15"]["environment"],
+    }
+    page = denoising.page(results)
+    assert "positive for 3 of 6 classes and divisions, negative for 1" in page
+    assert "+1.00 ± 0.06, better" in page
+    assert "+0.00 ± 0.00" in page
 
 
-def test_correlations(problem):
-    assert denoising.correlation(judged(problem)) == "small: +1.00, positive in 3 of 3 splits."
-    equal = outcomes(0.8, 0.8, variance=(0.5, 0.5))
-    same = judged(problem, original=equal, **{'Denoise("cv")': equal})
-    assert "the same variance for all kernels" in denoising.correlation(same)
-
-
-def test_the_sum_is_cut_as_one_kernel(problem):
-    train, test = np.arange(60), np.arange(60, 90)
-    stack, block = problem.split(train, test)
-    cut = denoising.SumThenDenoise().fit(stack, problem.y[train])
-    assert cut.variance_.shape == (1,)
-    cut.denoise_ = Denoise(1.0).fit(cut._sum(stack))
-    # With all axes kept it is the plain sum of centred kernels of unit variance.
-    views = problem.views.values()
-    scaled = [StandardScaler().fit(view[train]).transform(view) for view in views]
-    parts = [view / np.sqrt((view[train] ** 2).sum(axis=1).mean()) for view in scaled]
-    for kernels, some in ((stack, train), (block, test)):
-        expected = sum(part[some] @ part[train].T for part in parts)
-        np.testing.assert_allclose(cut.transform(kernels).kernel("sum"), expected, atol=1e-12)
-
-
-def test_order_of_steps(problem):
-    def at_infinity(*accuracies):
-        return [
-            denoising.Outcome({"p = ∞": a}, 1, 2.0, np.ones(1), np.ones(1)) for a in accuracies
-        ]
-
-    found = judged(
-        problem,
-        original=at_infinity(0.8, 0.81, 0.82),
-        **{
-            denoising.SUMMED: at_infinity(0.79, 0.8, 0.81),
-            'Denoise("cv")': at_infinity(0.85, 0.86, 0.88),
-        },
-    )
-    line = denoising.order_of_steps(found)
-    assert line.startswith("small: 81.00 / 80.00 / 86.33. Denoising the sum is worse")
-    assert line.count("held") == 2
+def test_accuracies_of_all_methods(rng):
+    y = np.arange(90) % 3
+    views = {"a": rng.standard_normal((90, 6)) + y[:, None], "b": rng.standard_normal((90, 6))}
+    found = denoising.tuned(denoising.Problem("", views, y, Linear(), True), 2, n_train=45)
+    assert set(found["accuracies"]) == set(denoising.METHODS)
+    assert min(map(min, found["accuracies"].values())) > 50.0
 
 
 def test_missing_data_skip_the_set(monkeypatch, capsys):
     monkeypatch.delenv("MANYKERNELS_DATA", raising=False)
-    assert denoising.main(["--quick", "--sets", "bbc,bbc+noise"]) == 1
+    assert denoising.main(["--quick", "--sets", "bbc,bbc+noise,scene15"]) == 1
     assert "BBC news in four segments" in capsys.readouterr().err

@@ -1,99 +1,177 @@
-"""All solvers are measured the same way, on small problems."""
+"""The judge of the benchmark of solvers against known answers, and its tables."""
 
-import re
+import time
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 from benchmarks import _command, solvers
-from manykernels.discriminant import fisher_targets
-from manykernels.domains import lp_domain
-from manykernels.kernels.transforms import preparation
-from manykernels.losses.square import SquareLoss
-from manykernels.solvers import SIP, SOLVERS, Analytic, Newton
+from benchmarks import _solvers_runner as runner
+from manykernels.solvers import SOLVERS
 
 
 @pytest.fixture
-def fresh_loss(problem):
-    stack = preparation(None).fit_transform(problem.stack)
-    targets = fisher_targets(problem.labels, np.bincount(problem.labels).astype(float))
-    return lambda: SquareLoss(stack, targets, solvers.REG)
+def rng():
+    return np.random.default_rng(0)
 
 
-def row(solver, *, p=1.0, n_inner_solves=10, seconds=1.0, gap=1e-5, end=""):
-    return solvers.Row(p, solver, n_inner_solves, seconds, gap, gap, end)
+@pytest.fixture(params=["hinge", "square"])
+def problem(request, rng):
+    y = np.arange(40) % 2
+    X = rng.standard_normal((40, 4)) + y[:, None]
+    kernels = np.array([np.outer(column, column) + 0.1 * np.eye(40) for column in X.T])
+    targets = np.where(y, 1.0, -1.0)[:, None]
+    return solvers.Problem("small", request.param, kernels, targets, 1.0, 0.5)
+
+
+# -- the judge -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_optimal_weights_have_no_gap(problem, p):
+    problem = solvers.replace(problem, p=p)
+    weights, dual = solvers.ours("newton", problem, 1e-9, 10.0)
+    assert 0.0 <= problem.rel_gap(weights) + 1e-12 < 1e-7
+    assert problem.rel_gap(weights, dual, enough=1e-7) < 1e-7
+
+
+def test_the_gap_bounds_the_distance_from_the_optimum(problem, rng):
+    weights, _ = solvers.ours("newton", problem, 1e-9, 10.0)
+
+    def value(weights):
+        K = np.tensordot(weights, problem.kernels, 1)
+        return problem._upper(K, problem._inner(K))
+
+    best = value(weights)
+    for other in rng.dirichlet(np.ones(4), size=5):
+        distance = (value(other) - best) / value(other)
+        assert problem.rel_gap(other) >= distance - 1e-8
+    # Weights are taken for what they are: half of the best are worse.
+    assert problem.rel_gap(0.5 * weights) > 1e-3
+
+
+def test_dual_variables_do_not_fool_the_judge(problem, rng):
+    weights = np.full(4, 0.25)
+    honest = problem.rel_gap(weights)
+    assert honest > 1e-4
+    for dual in (1e3 * rng.standard_normal((40, 1)), np.full((40, 1), np.nan), np.zeros((40, 1))):
+        assert problem.rel_gap(weights, dual, enough=1e-6) <= honest * (1 + 1e-6)
+        assert problem.rel_gap(weights, dual, enough=1e-6) > 0.5 * honest
+
+
+@pytest.mark.parametrize("weights", [[-0.1, 0.5, 0.3, 0.3], [0.0] * 4, [np.nan] * 4])
+def test_invalid_weights_have_an_infinite_gap(problem, weights):
+    assert problem.rel_gap(np.array(weights)) == np.inf
+
+
+def test_weights_outside_the_ball_are_scaled(problem):
+    weights = np.full(4, 0.25)
+    assert problem.rel_gap(3.0 * weights) == pytest.approx(problem.rel_gap(weights))
+
+
+def test_the_machine_of_the_judge_is_that_of_libsvm(problem):
+    K = np.tensordot(np.full(4, 0.25), problem.kernels, 1)
+    y = problem.targets[:, 0]
+    v = solvers._machine(K, y, 0.5)
+    model = SVC(kernel="precomputed", C=0.5, tol=1e-8).fit(K, y)
+    expected = np.zeros(40)
+    expected[model.support_] = model.dual_coef_[0]
+    np.testing.assert_allclose(v, expected, atol=1e-5)
+
+
+def test_feasible_variables(rng):
+    signs = np.where(rng.random((30, 2)) < 0.5, 1.0, -1.0)
+    v = solvers._feasible(3.0 * rng.standard_normal((30, 2)), signs, 0.7)
+    np.testing.assert_allclose(v.sum(axis=0), 0.0, atol=1e-12)
+    assert np.all(signs * v >= 0.0)
+    assert np.all(signs * v <= 0.7 + 1e-12)
+
+
+# -- methods -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["SimpleMKL", "cvxpy", "SLSQP"])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_peers_reach_the_optimum(problem, method, p):
+    arguments = problem.kernels, problem.targets, problem.loss, p, problem.strength, 1e-4, 10.0
+    if method == "SimpleMKL" and (p != 1.0 or problem.loss != "hinge"):
+        with pytest.raises(NotImplementedError):
+            runner.METHODS[method](*arguments)
+        return
+    weights, dual = runner.METHODS[method](*arguments)
+    assert solvers.replace(problem, p=p).rel_gap(weights, dual) < 1e-4
 
 
 def test_every_solver_is_run_or_says_why_not(problem):
-    result = solvers.run(problem, [1.0, 2.0], say=lambda line: None)
-    tried = {row.solver for row in result.rows if row.p == 1.0}
-    refused = {text.split()[0] for text in result.refusals if re.search(r"\(p = 1[,)]", text)}
-    assert tried | refused == {*SOLVERS, "sip, weights alone"}
-    assert not tried & refused
-    assert all(row.reached and row.seconds >= 0 for row in result.rows)
-    assert "- dual works for p > 1 only (p = 1)" in solvers.section(result)
+    for name in SOLVERS:
+        results = list(solvers.run_method(solvers.METHODS[name], problem))
+        assert results[-1]["end"].startswith("refused: ") or results[0]["end"] in (
+            "solved",
+            "gap",
+            "too slow",
+        )
 
 
-def test_a_walk_without_time_is_stopped(fresh_loss):
-    stopped = solvers.solve(Analytic(), fresh_loss(), lp_domain(1.0), 1.0, budget=0.0)
-    assert not stopped.reached
-    assert stopped.n_inner_solves == 1
-    assert f"stopped after 0 s at gap {stopped.rel_gap:.1e}" in solvers.table([stopped])
+def test_a_method_that_takes_too_long_or_fails_has_no_result():
+    def endless():
+        while True:
+            pass
+
+    begin = time.process_time()
+    assert runner.limited(endless, 0.1) == {"result": None, "seconds": 0.1}
+    assert time.process_time() - begin < 1.0
+    assert runner.limited(lambda: 1 / 0, 0.1)["result"] is None
+    assert runner.limited(lambda: "answer", 1.0)["result"] == "answer"
 
 
-def test_a_walk_that_ends_in_time_keeps_what_its_solver_says(fresh_loss):
-    ended = solvers.solve(SIP(eps=0.5), fresh_loss(), lp_domain(1.0), 1.0, budget=60.0)
-    assert not ended.reached
-    assert ended.gap_of_weights >= ended.rel_gap
-    assert r"\|1 − S/θ\| is" in solvers.table([ended])
+def test_a_failure_ends_the_tolerances(problem):
+    def poor(problem, tol, limit):
+        return np.full(4, 0.25), None
+
+    results = list(solvers.run_method(poor, problem))
+    assert results[-1]["end"] == "gap"
+    assert len(results) < len(solvers.TOLERANCES)
 
 
-def test_solvers_take_turns_and_slow_ones_only_one(fresh_loss, monkeypatch):
-    seconds = {"newton": [3.0, 1.0, 2.0], "sip": [9.0]}
-    called = []
-
-    def solve(solver, loss, domain, p, budget):
-        called.append(solver.name)
-        return row(solver.name, seconds=seconds[solver.name].pop(0))
-
-    monkeypatch.setattr(solvers, "solve", solve)
-    rows = solvers.in_turn(
-        [Newton(), SIP()], fresh_loss, lp_domain(1.0), 1.0, 60.0, lambda line: None
-    )
-    assert called == ["newton", "sip", "newton", "newton"]
-    assert [(row.solver, row.seconds) for row in rows] == [("newton", 2.0), ("sip", 9.0)]
+def test_a_peer_in_its_own_process(problem):
+    ((first, *_),) = solvers.run_peer("SLSQP", [problem])
+    assert first["end"] == "solved"
+    assert first["seconds"] > 0
 
 
-def test_ratios_of_cutting_planes_to_newton_steps(problem):
-    rows = [row("newton", n_inner_solves=4), row("sip", n_inner_solves=60, seconds=9.0)]
-    line = solvers.comparison(solvers.Result(problem, rows, []))
-    assert "time 9.0 (9 s / 1 s; bound 10: MISSED)" in line
-    assert "inner solves 15.0 (60 / 4; bound 10: held)" in line
+def test_a_library_that_is_not_there(problem, monkeypatch):
+    monkeypatch.delenv("MANYKERNELS_HIMALAYA", raising=False)
+    assert solvers.run_peer("himalaya", [problem]) is None
 
 
-def test_a_solver_that_did_not_converge_is_reported(problem):
-    rows = [row("newton"), row("sip", seconds=60.0, gap=1e-2)]
-    line = solvers.comparison(solvers.Result(problem, rows, []))
-    assert "time at least 60.0" in line
-    assert "sip did not get there, its gap was 1.0e-02" in line
+# -- the page ------------------------------------------------------------------------------------
 
 
-def test_other_norms_are_not_compared(problem):
-    line = solvers.comparison(solvers.Result(problem, [row("sip", p=2.0)], []))
-    assert line == "small: p = 1 was not run with sip and newton"
+def test_shifted_geometric_mean():
+    assert solvers.shifted_mean([2.0, 2.0]) == pytest.approx(2.0)
+    expected = np.sqrt((1.0 + solvers.SHIFT) * (3.0 + solvers.SHIFT)) - solvers.SHIFT
+    assert solvers.shifted_mean([1.0, 3.0]) == pytest.approx(expected)
 
 
-def test_from_the_command_line_to_the_page(problem, monkeypatch, tmp_path, capsys):
+def test_failures_and_refusals_count_as_the_limit():
+    good = [{"tol": 1e-2, "seconds": 0.5, "gap": 0.0, "end": "solved"}]
+    bad = [{"tol": 1e-2, "seconds": 0.5, "gap": 0.3, "end": "gap"}]
+    methods = {"a": {"hinge, p = 1": good, "hinge, p = 2": bad, "square, p = 1": good}}
+    methods["b"] = {"hinge, p = 1": [{"end": "refused: why"}], "square, p = 1": good}
+    results = {"easy": {"limit": 3.0, "methods": methods}}
+    assert solvers.times(results, "a", 1e-2, "hinge") == ([0.5, 3.0], 1)
+    assert solvers.times(results, "a", 1e-4, "hinge") == ([3.0, 3.0], 0)
+    assert solvers.times(results, "b", 1e-2, "hinge") == ([3.0], 0)
+    table = solvers.ranking(results, ["b", "a"], "hinge")
+    assert "1 of 2" in table.splitlines()[2]
+    assert "| b" not in table  # it solves none
+
+
+def test_from_the_command_line_to_the_page(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(_command, "PAGES", tmp_path)
-    monkeypatch.setitem(solvers.PROBLEMS, "sonar", lambda: problem)
-    assert solvers.main(["--quick", "--sets", "sonar", "--write"]) == 0
+    assert solvers.main(["--quick", "--methods", "newton", "sip", "--write"]) == 0
     page = (tmp_path / "solvers.md").read_text(encoding="utf-8")
-    assert "small: a small problem (40 samples, 3 kernels, 2 classes)" in page
-    assert "small: sip/newton at p = 1" in page
-    assert "small: sip/newton at p = 1" in capsys.readouterr().out
-
-
-def test_missing_data_skip_the_set(monkeypatch, capsys):
-    monkeypatch.delenv("MANYKERNELS_DATA", raising=False)
-    assert solvers.main(["--sets", "sonar"]) == 1
-    assert "Skipped: sonar." in capsys.readouterr().err
+    assert "| newton" in page
+    assert "Not measured: SimpleMKL" in page
+    assert page == solvers.page(_command.read_results("solvers"))

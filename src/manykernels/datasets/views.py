@@ -176,7 +176,7 @@ def make_gauss4(
     ========= ============ ============ =====
 
     A single line does not separate the classes, but three lines do, each in a region. The Bayes
-    rule has an accuracy of 89.7 % (`python -m benchmarks.localized --sets gauss4`).
+    rule has an accuracy of 89.7 % (`python -m benchmarks.gonen2013 --sets gauss4`).
 
     Parameters
     ----------

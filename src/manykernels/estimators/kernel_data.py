@@ -569,8 +569,9 @@ class WeightLearning:
         if needed > available:
             raise MemoryError(
                 f"{sizes}. Kernels can be computed when they are needed at p=1, where few of them "
-                "have a weight. Pass p=1, or fewer kernels or samples, or keep the kernels on "
-                'disk: X = kernels_for(X, kernels).fit(X)(X, memmap="stack.npy") with '
+                "have a weight. Pass p=1, or fewer kernels or samples; learn from landmarks, with "
+                'approximation="nystrom" of MKFDA or MKRidge; or keep the kernels on disk: '
+                'X = kernels_for(X, kernels).fit(X)(X, memmap="stack.npy") with '
                 'kernels="precomputed".'
             )
         return False
@@ -880,6 +881,12 @@ class KernelData:
     def n_regions(self) -> int:
         """Number of regions with weights of their own."""
         return self.stack.n_regions
+
+    @property
+    def knows_targets(self) -> bool:
+        """Whether some kernels have learnt from the targets of all samples."""
+        union = getattr(self.source, "union", None)
+        return union is not None and len(union.learning_from_targets()) > 0
 
     @property
     def masses(self) -> np.ndarray:

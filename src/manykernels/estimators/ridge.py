@@ -23,7 +23,7 @@ from .feature_data import ApproximationParameters, MomentAttributes, refuse_with
 from .held_out import HeldOutValues, SplitOutputs
 from .kernel_data import NORM_OR_EVIDENCE, Learnt, WeightParameters
 from .learning import Point, Task, fit_model, partial_fit_values, share_workspace, target_groups
-from .prediction import TargetRegressor
+from .prediction import LeftOutResiduals, TargetRegressor
 from .search import (
     ChoiceParameters,
     ChosenWeights,
@@ -105,6 +105,7 @@ class RidgeTask(Task):
             for evaluation, group, domain in zip(evaluations, groups, domains, strict=True)
         ]
         predictions = targets.restored(np.hstack(left_out))
+        predictions = predictions[:, 0] if samples.targets.ndim == 1 else predictions
         weights = learnt.weights if len(groups) > 1 else learnt.weights[0]
         single = samples.targets.ndim == 1
         regs = learnt.regularizations
@@ -113,7 +114,8 @@ class RidgeTask(Task):
             "reg_": regs[0].item() if len(regs) == 1 else regs,
             data.coefficients: coefficients[:, 0] if single else coefficients,
             "intercept_": targets.means,
-            "left_out_predictions_": predictions[:, 0] if single else predictions,
+            "left_out_predictions_": predictions,
+            **LeftOutResiduals.attributes(samples, predictions),
             "_predictor": data.predictor(weights, coefficients),
         }
 
@@ -134,7 +136,9 @@ class RidgeTask(Task):
             )
             points.append(choice.params)
             attributes.append(chosen)
-        return points, joined_choices(attributes)
+        joined = joined_choices(attributes)
+        predictions = joined.get("left_out_predictions_")
+        return points, {**joined, **LeftOutResiduals.attributes(samples, predictions)}
 
     def outputs(
         self,
@@ -191,8 +195,11 @@ class RidgeTask(Task):
 def _left_out(
     data: Any, evaluation: Any, targets: np.ndarray, domain: Domain | None
 ) -> np.ndarray:
-    """Return outputs of every sample by the regression of the others, (m, n_targets)."""
-    if len(targets) == 1:
+    """Return outputs of every sample by the regression of the others, (m, n_targets).
+
+    NaN if they are not known, as with kernels that have learnt from the targets of all samples.
+    """
+    if len(targets) == 1 or data.knows_targets:
         return np.full(targets.shape, np.nan)
     leaves_out = data.left_out(evaluation, targets)
     response = None if domain is None else weight_response(leaves_out, domain)
@@ -373,7 +380,8 @@ class MKRidge(TargetRegressor):
         λ, given or learnt.
     left_out_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         What is predicted for each training row if it is left out; see the notes. Like `dual_coef_`
-        it has no entries for rows of weight zero.
+        it has no entries for rows of weight zero. NaN if a kernel learns from targets
+        (:class:`~manykernels.kernels.RelevanceRBF`), which has seen those of all rows.
 
     Notes
     -----
@@ -409,10 +417,20 @@ class MKRidge(TargetRegressor):
 
     Examples
     --------
+    A prediction, and an interval that contains the targets of 90 % of new samples:
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from manykernels import MKRidge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = MKRidge().fit(X[:300], y[:300])
+    >>> model.predict(X[300:301]).round()
+    array([221.])
+    >>> model.predict_interval(X[300:301], coverage=0.9).round()
+    array([[128., 319.]])
+
     Two targets that share the kernels of three columns:
 
     >>> import numpy as np
-    >>> from manykernels import MKRidge
     >>> from manykernels.kernels import RBF
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (200, 3))
@@ -584,6 +602,10 @@ class MKRidgeCV(TargetRegressor):
     @property
     def _task(self) -> RidgeTask:
         return RidgeTask(None, self.normalize, self.multi_target)
+
+    @property
+    def _learns_relevance(self) -> bool:
+        return not isinstance(self.cv, str)
 
     @property
     def _grid(self) -> Grid:
