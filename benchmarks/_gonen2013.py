@@ -251,7 +251,7 @@ def concrete() -> Experiment:
     """Strength of concrete."""
     X, y = _data.concrete()
     grid = {"C": PENALTIES, "epsilon": [1.0, 2.0, 4.0, 8.0, 16.0]}
-    experiment = regression("CONCRETE", X, y, grid, "as they are")
+    experiment = regression("CONCRETE", X, y, grid, "in [0, 1]")
     for n in (5, 10):
         lines = [UnitKernel("X")] * n
         experiment.methods[f"LMKL ({n} L, softmax)"] = lmkl(Softmax, lines, "X", LocalizedSVR)
