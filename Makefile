@@ -15,7 +15,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-oldest test-slow test-browser explore check docs package bench clean
+.PHONY: help setup demo test test-oldest test-slow test-browser test-omics explore check docs package bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,8 +40,8 @@ demo: $(STAMP) ## learn which views of a digit matter, and draw it
 
 # One worker per core, and one BLAS thread in each. Tests differ much in length, so a worker
 # that has nothing left to do takes from the others.
-test test-oldest test-slow test-browser explore: export OPENBLAS_NUM_THREADS = 1
-test test-oldest test-slow test-browser explore: export OMP_NUM_THREADS = 1
+test test-oldest test-slow test-browser test-omics explore: export OPENBLAS_NUM_THREADS = 1
+test test-oldest test-slow test-browser test-omics explore: export OMP_NUM_THREADS = 1
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 test: $(STAMP) ## run the tests and the examples in the docstrings
@@ -66,6 +66,16 @@ test-browser: $(STAMP) ## look at reports in a browser (the system's chromium)
 		echo "No chromium was found: install the Debian package chromium (apt install chromium)." >&2; \
 		exit 1; }
 	$(PYTEST) -m browser tests/browser
+
+# The tutorial of MuData, with the packages of the extra "omics".
+OMICS := .venv-omics
+test-omics: $(OMICS)/.installed ## run what needs AnnData and MuData, in an environment of its own
+	$(OMICS)/bin/python -m pytest -m omics tests/test_docs.py
+
+$(OMICS)/.installed: pyproject.toml
+	"$(PYTHON)" -m venv --clear $(OMICS)
+	$(OMICS)/bin/python -m pip install --quiet -e ".[test,omics]"
+	@touch $@
 
 # How often each test with random cases is run, each time with new cases.
 export EXPLORE_ROUNDS ?= 20
@@ -99,18 +109,16 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.solvers
 	$(BIN)/python -m benchmarks.ye2008
-	$(BIN)/python -m benchmarks.ye2008_multiclass
-	$(BIN)/python -m benchmarks.ye2008_machines
-	$(BIN)/python -m benchmarks.ye2008_regularization
-	$(BIN)/python -m benchmarks.ye2008_gabor
-	$(BIN)/python -m benchmarks.ye2008_times
+	$(BIN)/python -m benchmarks.ye2008_studies
 	$(BIN)/python -m benchmarks.yan2012
+	$(BIN)/python -m benchmarks.voc
 	$(BIN)/python -m benchmarks.flower
 	$(BIN)/python -m benchmarks.gonen2013
 	$(BIN)/python -m benchmarks.strings
 	$(BIN)/python -m benchmarks.protein
 	$(BIN)/python -m benchmarks.comparison
 	$(BIN)/python -m benchmarks.survival
+	$(BIN)/python -m benchmarks.studies
 	$(BIN)/python -m benchmarks.path
 	$(BIN)/python -m benchmarks.denoising
 	$(BIN)/python -m benchmarks.simulation
@@ -137,5 +145,5 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 
 clean: ## remove everything that can be rebuilt, the environment too
 	rm -rf docs/_build docs/auto_examples docs/reference/generated
-	rm -rf $(VENV) $(OLDEST) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(OMICS) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,6 +24,8 @@ class DataSet:
     regression: bool = False
     #: Least number of rows, so that every class has five to learn from.
     least: int = 0
+    #: Number of divisions into halves.
+    n_divisions: int = 3
 
     def splits(self, y: np.ndarray, n_rows: int, n_splits: int) -> list[tuple[Any, Any]]:
         """Training and test halves of at most `n_rows` random rows, classes in equal parts."""
@@ -69,22 +71,24 @@ SETS = {
     "bbc": DataSet("BBC news, 4 views, sparse", _data.bbc),
     "leaves": DataSet("Leaves, 3 views", _data.leaves, least=1000),
     "scene15": DataSet("Scene15, 3 views", _data.scene15),
-    "breast_tcga": DataSet("Breast TCGA, 3 views", _data.breast_tcga),
+    "breast_tcga": DataSet("Breast TCGA, 3 views", _data.breast_tcga, n_divisions=10),
     "sonar": DataSet("Sonar", _one(_data.sonar)),
     "ionosphere": DataSet("Ionosphere", _one(_data.ionosphere)),
     "satimage": DataSet("Satimage", _one(_satimage)),
     "olivetti": DataSet("Olivetti faces", _one(_faces)),
-    "wine": DataSet("Wine", _of_scikit_learn(datasets.load_wine)),
-    "cancer": DataSet("Breast cancer", _of_scikit_learn(datasets.load_breast_cancer)),
+    "wine": DataSet("Wine", _of_scikit_learn(datasets.load_wine), n_divisions=10),
+    "cancer": DataSet(
+        "Breast cancer", _of_scikit_learn(datasets.load_breast_cancer), n_divisions=10
+    ),
     "digits": DataSet("Digits", _of_scikit_learn(datasets.load_digits)),
     "heart": DataSet("Heart", _one(_data.heart)),
     "tumours": DataSet("Breast cancer (original)", _one(_data.cancer)),
-    "segment": DataSet("Segment", _one(_data.segment)),
+    "segment": DataSet("Segment", _one(_data.segment), n_divisions=10),
     "usps": DataSet("USPS", _one(_data.usps)),
     "concrete": DataSet("Concrete", _one(_data.concrete), regression=True),
     "diabetes": DataSet("Diabetes", _of_scikit_learn(datasets.load_diabetes), regression=True),
-    "white_wine": DataSet("White wine", _one(_data.white_wine), regression=True),
-    "mcycle": DataSet("Motorcycle", _one(_data.mcycle), regression=True),
+    "white_wine": DataSet("White wine", _one(_data.white_wine), regression=True, n_divisions=10),
+    "mcycle": DataSet("Motorcycle", _one(_data.mcycle), regression=True, n_divisions=10),
     "friedman1": DataSet("Friedman 1, 30 columns", _simulated(1, n_features=30), regression=True),
     "friedman2": DataSet("Friedman 2", _simulated(2, noise=125.0), regression=True),
     "friedman3": DataSet("Friedman 3", _simulated(3, noise=0.1), regression=True),

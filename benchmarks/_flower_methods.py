@@ -23,8 +23,8 @@ REGS = [4.0**power for power in range(-8, 5)]
 #: For methods that are slow there are fewer.
 FEW_PENALTIES = [0.25, 1.0, 4.0, 16.0, 64.0]
 FEWEST_PENALTIES = [1.0, 8.0, 64.0]
-#: OBSCURE does not take the norm 1, and is given half of the paper's others.
-NORMS_ABOVE_ONE = [1 + 2**-6, 1 + 2**-4, 1 + 2**-2, 2.0, 4.0, np.inf]
+#: OBSCURE does not take the norm 1, and is given some of the paper's others.
+NORMS_ABOVE_ONE = [1 + 2**-6, 1 + 2**-2, 2.0, np.inf]
 #: ν to try, the share of samples below the margin of LP-β and LP-B.
 SHARES = [0.2, 0.5, 0.8]
 
@@ -59,6 +59,38 @@ def _of_one(kind: type, machine: Callable[[Validation], Any]) -> Callable[[Valid
     return lambda validation: kind("precomputed", estimator=machine(validation))
 
 
+class ColumnSVM:
+    """SVM of all columns of all kernels with the 2-norm of their weights.
+
+    That is boosting of kernel columns with ``½ Σ_jl α_jl²`` in the place of ``Σ_jl |α_jl|``
+    (`CGBoost`), solved for all columns at once: the columns are features, and their products the
+    kernel ``Σ_j K_j K_j``.
+    """
+
+    def __init__(self, validation: Validation) -> None:
+        self.validation = validation
+
+    def _kernel(self, stack: KernelStack) -> KernelStack:
+        products = sum(stack.kernel(j) @ self._train.kernel(j) for j in range(stack.n_kernels))
+        return KernelStack.from_arrays([products / self._size], names=["columns"])
+
+    def fit(self, stack: KernelStack, y: np.ndarray) -> ColumnSVM:
+        self._train, self._size = stack, 1.0
+        self._size = float(np.mean(np.diag(self._kernel(stack).kernel(0))))
+        others, labels = self.validation
+        machine = _svm((self._kernel(others), labels)).set_params(
+            kernels="precomputed", normalize=None
+        )
+        self.estimator_ = machine.fit(self._kernel(stack), y)
+        return self
+
+    def predict(self, stack: KernelStack) -> np.ndarray:
+        return self.estimator_.predict(self._kernel(stack))
+
+    def score(self, stack: KernelStack, y: np.ndarray) -> float:
+        return float(np.mean(self.predict(stack) == y))
+
+
 def _learning(kind: type, **options: Any) -> Callable[..., Any]:
     """An estimator that does not look at the validation set."""
     return lambda validation, **params: kind("precomputed", **options, **params)
@@ -72,24 +104,25 @@ def _precomputed(machine: Callable[..., Any], *args: Any) -> Callable[[Validatio
 METHODS: dict[str, Method] = {
     "product": Method(_of_one(Product, _svm), (85.5, 1.2), told=["C_"]),
     "averaging": Method(_of_one(Average, _svm), (84.9, 1.9), told=["C_"]),
+    "ℓp MK-FDA": Method(_precomputed(_fda, PAPER_NORMS), (87.2, 1.6), told=["p_", "reg_"]),
+    "ℓp MK-SVM": Method(_precomputed(_svm, PAPER_NORMS), (86.0, 2.4), told=["p_", "C_"]),
     "MKL (SILP)": Method(
         _learning(MKSVC, p=1, solver="silp", tol=1e-3), (85.2, 1.5), {"C": FEW_PENALTIES}
+    ),
+    "LP-β": Method(_learning(LPBeta, Cs=FEWEST_PENALTIES), (85.5, 3.0), {"nu": SHARES}),
+    "LP-B": Method(_learning(LPB, Cs=FEWEST_PENALTIES), (85.4, 2.4), {"nu": SHARES}),
+    "CG-Boost": Method(_learning(CGBoost, tol=1e-2), (84.8, 2.2), {"C": FEWEST_PENALTIES}),
+    "ℓp MK-SVM OBSCURE": Method(
+        _learning(OBSCURE, n_epochs_batch=50, exact=False, random_state=0),
+        (85.6, 0.0),
+        {"p": NORMS_ABOVE_ONE, "C": FEWEST_PENALTIES},
     ),
     "MKL (Simple)": Method(
         _learning(MKSVC, p=1, solver="reduced-gradient", tol=1e-3),
         (85.2, 1.5),
-        {"C": FEW_PENALTIES},
+        {"C": FEWEST_PENALTIES},
     ),
-    "CG-Boost": Method(_learning(CGBoost, tol=1e-2), (84.8, 2.2), {"C": FEWEST_PENALTIES}),
-    "LP-β": Method(_learning(LPBeta, Cs=FEWEST_PENALTIES), (85.5, 3.0), {"nu": SHARES}),
-    "LP-B": Method(_learning(LPB, Cs=FEWEST_PENALTIES), (85.4, 2.4), {"nu": SHARES}),
-    "ℓp MK-SVM": Method(_precomputed(_svm, PAPER_NORMS), (86.0, 2.4), told=["p_", "C_"]),
-    "ℓp MK-SVM OBSCURE": Method(
-        _learning(OBSCURE, n_epochs_batch=50, exact=False, random_state=0),
-        (85.6, 0.0),
-        {"p": NORMS_ABOVE_ONE, "C": FEW_PENALTIES},
-    ),
-    "ℓp MK-FDA": Method(_precomputed(_fda, PAPER_NORMS), (87.2, 1.6), told=["p_", "reg_"]),
+    "CG-Boost, 2-norm": Method(ColumnSVM, told=["C_"]),
     "best kernel, SVM": Method(_of_one(BestKernel, _svm), told=["best_kernel_", "C_"]),
     "best kernel, FDA": Method(_of_one(BestKernel, _fda), told=["best_kernel_", "reg_"]),
     "averaging, FDA": Method(_of_one(Average, _fda), told=["reg_"]),

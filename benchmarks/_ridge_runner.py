@@ -32,15 +32,15 @@ GRADIENT_STEPS = 100
 class Himalaya:
     """MultipleKernelRidgeCV of himalaya: kernel weights and λ of each target by its CV error."""
 
-    def __init__(self, solver: str) -> None:
+    def __init__(self, solver: str, n_draws: int = 100) -> None:
         from himalaya.kernel_ridge import MultipleKernelRidgeCV
 
-        self.make, self.solver = MultipleKernelRidgeCV, solver
+        self.make, self.solver, self.n_draws = MultipleKernelRidgeCV, solver, n_draws
 
     def fit(self, kernels: Any, y: Any, folds: Any, regs: Any) -> Any:
         params: dict[str, Any] = {"progress_bar": False}
         if self.solver == "random_search":
-            params["alphas"] = regs
+            params |= {"alphas": regs, "n_iter": self.n_draws}
         else:
             params |= {"initial_deltas": "ridgecv", "max_iter": GRADIENT_STEPS}
         model = self.make(
@@ -85,12 +85,14 @@ class Ours:
 
 CONTENDERS = {
     "random": lambda: Himalaya("random_search"),
+    "random50": lambda: Himalaya("random_search", 50),
     "gradient": lambda: Himalaya("hyper_gradient"),
     "one": OneKernel,
     "p1": lambda: Ours(ps=[1]),
     "norms": lambda: Ours(),
     "closed": lambda: Ours(cv="closed-form"),
     "separate": lambda: Ours(ps=[1], multi_target="separate"),
+    "candidates": lambda: Ours(multi_target="separate", certify=False),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -110,8 +110,11 @@ def standard_error(*means: tuple[float, int]) -> float:
     return float(sum(deviation**2 / number for deviation, number in means) ** 0.5)
 
 
-def paper_table(rows: Iterable[PaperRow], digits: int = 2) -> str:
-    """Rows of one table of a paper beside ours, with verdicts."""
+def paper_table(
+    rows: Iterable[PaperRow], digits: int = 2, more: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """Rows of one table of a paper beside ours, with verdicts; `more` are further columns."""
+    others = more or {}
     cells = [
         [
             row.data if row.same_data else f"{row.data} (stand-in)",
@@ -119,11 +122,12 @@ def paper_table(rows: Iterable[PaperRow], digits: int = 2) -> str:
             f"{row.ours:.{digits}f}",
             f"{row.theirs:.{digits}f}",
             f"{row.error:.{digits}f}",
+            *(column[i] for column in others.values()),
             row.verdict,
         ]
-        for row in rows
+        for i, row in enumerate(rows)
     ]
-    header = ["data", "method", "ours", "paper", "standard error", "verdict"]
+    header = ["data", "method", "ours", "paper", "standard error", *others, "verdict"]
     return markdown(header, cells, n_left=2)
 
 

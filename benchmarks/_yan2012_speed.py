@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -56,17 +56,22 @@ NEAR_NORMS = {"p = 1 + 2⁻⁶": 1 + 2.0**-6, "p = 2": 2.0}
 _ENDLESS = 10**6  # time decides, not iterations
 
 
+SOLVERS: dict[str, Any] = {
+    solver.name: solver for solver in (SIP(), Newton(), Interleaved(), SMOMKL())
+}
+
+
 @dataclass(frozen=True)
 class Contender:
-    """A machine and a solver at one norm."""
+    """A machine and the name of a solver at one norm."""
 
     machine: str
-    solver: Any
+    solver: str
     p: float
 
     @property
     def label(self) -> str:
-        return f"{self.machine}, {self.solver.name}"
+        return f"{self.machine}, {self.solver}"
 
 
 @dataclass(frozen=True)
@@ -84,13 +89,30 @@ class Timing:
 Curve = dict[Contender, dict[int, Timing]]
 
 
+def plain(found: Curve) -> list[dict[str, Any]]:
+    """A curve as plain values, read again by `curve_of`."""
+    return [
+        {**asdict(one), "timings": {str(size): asdict(timing) for size, timing in by.items()}}
+        for one, by in found.items()
+    ]
+
+
+def curve_of(plain: list[dict[str, Any]]) -> Curve:
+    return {
+        Contender(one["machine"], one["solver"], one["p"]): {
+            int(size): Timing(**timing) for size, timing in one["timings"].items()
+        }
+        for one in plain
+    }
+
+
 def contenders(norm: float, multiclass: bool) -> list[Contender]:
     """Wrapper and Newton for MK-FDA; what Shogun does, SMO-MKL and Newton for MK-SVM."""
-    listed = [Contender("MK-FDA", solver, norm) for solver in (SIP(), Newton())]
-    listed += [Contender("MK-SVM", solver, norm) for solver in (Interleaved(), Newton())]
+    listed = [Contender("MK-FDA", solver, norm) for solver in ("sip", "newton")]
+    listed += [Contender("MK-SVM", solver, norm) for solver in ("interleaved", "newton")]
     if not multiclass:
         # The paper's SMO-MKL is one of two classes.
-        listed.append(Contender("MK-SVM", SMOMKL(), SPARSE if norm == 1 else norm))
+        listed.append(Contender("MK-SVM", "smo-mkl", SPARSE if norm == 1 else norm))
     return listed
 
 
@@ -110,7 +132,7 @@ def timed(one: Contender, stack: KernelStack, labels: np.ndarray) -> Timing:
         return time.process_time() - begin > BUDGET
 
     with threadpool_limits(1):
-        solution = one.solver.solve(
+        solution = SOLVERS[one.solver].solve(
             loss, lp_domain(one.p), tol=TOL, max_iter=_ENDLESS, observer=out_of_time
         )
     return Timing(time.process_time() - begin, solution.certificate.rel_gap <= TOL)
@@ -164,12 +186,12 @@ def species(n_kernels: int, per_class: int) -> tuple[KernelStack, np.ndarray]:
     return gaussian(chosen), y[rows] - 1
 
 
-def curves(quick: bool) -> dict[str, Curve]:
-    """The four plots of Figs. 7 and 8, by title."""
+def curves(quick: bool) -> dict[str, list[dict[str, Any]]]:
+    """The four plots of Figs. 7 and 8 as plain values, by title."""
     cut = slice(1 if quick else None)
     n_samples, n_kernels = (75, 3) if quick else (500, 14)
     few = 2 if quick else 10
-    return {
+    found = {
         f"Fig. 7 (a): two classes, {n_samples} samples, by number of kernels": curve(
             KERNELS_TWO[cut], lambda n: digits(n, n_samples), multiclass=False
         ),
@@ -183,9 +205,16 @@ def curves(quick: bool) -> dict[str, Curve]:
             PER_CLASS[cut], lambda m: species(few, m), multiclass=True
         ),
     }
+    return {title: plain(one) for title, one in found.items()}
 
 
 # -- reports of Figs. 7 and 8 -------------------------------------------------------------------
+
+
+def curve_tables(found: dict[str, list[dict[str, Any]]]) -> str:
+    """The tables of all plots."""
+    tables = {title: curve_table(curve_of(one)) for title, one in found.items()}
+    return "\n\n".join(f"{title}\n\n{table}" for title, table in tables.items())
 
 
 def curve_table(found: Curve) -> str:
@@ -199,7 +228,7 @@ def curve_table(found: Curve) -> str:
 
 def _timings(found: Curve, machine: str, solver: str, sparse: bool) -> dict[int, Timing]:
     for one, timings in found.items():
-        if (one.machine, one.solver.name, one.p < 2) == (machine, solver, sparse):
+        if (one.machine, one.solver, one.p < 2) == (machine, solver, sparse):
             return timings
     raise KeyError((machine, solver))
 
@@ -212,7 +241,7 @@ def _at_the_largest(first: dict[int, Timing], second: dict[int, Timing]) -> tupl
 
 def _smo_mkl(name: str, found: Curve) -> list[str]:
     """The paper's statement on SMO-MKL at a sparse norm, where it is among the contenders."""
-    if not any(one.solver.name == "smo-mkl" for one in found):
+    if not any(one.solver == "smo-mkl" for one in found):
         return []
     smo, *rivals = (
         _timings(found, machine, solver, sparse=True)
@@ -231,10 +260,10 @@ def _smo_mkl(name: str, found: Curve) -> list[str]:
     ]
 
 
-def curve_verdicts(found: dict[str, Curve]) -> list[str]:
+def curve_verdicts(found: dict[str, list[dict[str, Any]]]) -> list[str]:
     lines = []
-    for title, one in found.items():
-        name = title.split(":")[0]
+    for title, values in found.items():
+        name, one = title.split(":")[0], curve_of(values)
         wrapper = [_timings(one, "MK-FDA", "sip", sparse) for sparse in (True, False)]
         sparse, dense = _at_the_largest(*wrapper)
         lines.append(
@@ -262,17 +291,8 @@ def curve_verdicts(found: dict[str, Curve]) -> list[str]:
 # -- Fig. 9 -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Point:
-    """One model: what it was allowed, seconds of the fit, test accuracy in per cent."""
-
-    setting: str
-    seconds: float
-    accuracy: float
-
-
-#: Points by norm and method.
-Race = dict[str, dict[str, list[Point]]]
+#: By norm and method: what a model was allowed, seconds of the fit, test accuracy in per cent.
+Race = dict[str, dict[str, list[dict[str, Any]]]]
 
 
 def race(quick: bool) -> Race:
@@ -311,17 +331,22 @@ def race(quick: bool) -> Race:
                 best = max(tried, key=lambda v: fit(make(p, v, typical), other, 1)[1])
                 chosen = settings[::3] if quick else settings
                 found[norm][f"{name}, {'λ' if make is discriminant else 'C'} = {best:.3g}"] = [
-                    Point(label, *fit(make(p, best, value), test, 2)) for label, value in chosen
+                    {"setting": label, **_point(*fit(make(p, best, value), test, 2))}
+                    for label, value in chosen
                 ]
     return found
 
 
+def _point(seconds: float, accuracy: float) -> dict[str, float]:
+    return {"seconds": seconds, "accuracy": accuracy}
+
+
 def race_table(found: Race) -> str:
     rows = [
-        [norm, method, point.setting, f"{point.seconds:.2f}", f"{point.accuracy:.1f}"]
+        [norm, method, one["setting"], f"{one['seconds']:.2f}", f"{one['accuracy']:.1f}"]
         for norm, by in found.items()
         for method, points in by.items()
-        for point in points
+        for one in points
     ]
     return markdown(["norm", "method", "setting", "seconds", "accuracy %"], rows, n_left=3)
 
@@ -330,10 +355,11 @@ def race_verdicts(found: Race) -> list[str]:
     lines = []
     for norm, by in found.items():
         fda, online = by.values()
-        most, least = max(p.accuracy for p in fda), max(p.accuracy for p in online)
+        most, least = (max(one["accuracy"] for one in points) for points in (fda, online))
         level = min(most, least) - 0.5
         first, second = (
-            min(p.seconds for p in points if p.accuracy >= level) for points in (fda, online)
+            min(one["seconds"] for one in points if one["accuracy"] >= level)
+            for points in (fda, online)
         )
         lines.append(
             f"Fig. 9, {norm}: best accuracy MK-FDA {most:.1f} %, OBSCURE {least:.1f} %; paper: "

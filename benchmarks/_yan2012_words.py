@@ -13,7 +13,6 @@ word, and "chosen" is the one that does best in the folds of the training photog
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -102,19 +101,16 @@ def histograms(pictures: list[np.ndarray], words: np.ndarray) -> dict[str, np.nd
     return tables
 
 
-@dataclass(frozen=True)
-class Words:
-    """Test accuracies in per cent, one per split, by number of words and assignment."""
+#: Test accuracies in per cent, one per split, by number of words and assignment.
+Words = dict[str, dict[str, list[float]]]
 
-    accuracy: dict[int, dict[str, list[float]]]
 
-    def gain(self, n_words: int) -> tuple[float, float]:
-        """Of the chosen σ over hard counts in points, mean and standard error."""
-        by = self.accuracy[n_words]
-        differences = np.array(by[CHOSEN]) - np.array(by[HARD])
-        n = len(differences)
-        error = differences.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
-        return float(differences.mean()), float(error)
+def gain(by: dict[str, list[float]]) -> tuple[float, float]:
+    """Of the chosen σ over hard counts in points, mean and standard error."""
+    differences = np.array(by[CHOSEN]) - np.array(by[HARD])
+    n = len(differences)
+    error = differences.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+    return float(differences.mean()), float(error)
 
 
 def run(quick: bool) -> Words:
@@ -146,12 +142,12 @@ def compare(
     rng = np.random.default_rng(0)
     some = elsewhere[rng.permutation(len(elsewhere))[:MOST_FOR_WORDS]]
     halves = StratifiedShuffleSplit(n_splits, train_size=0.5, test_size=0.5, random_state=0)
-    accuracy: dict[int, dict[str, list[float]]] = {}
+    accuracy: Words = {}
     with threadpool_limits(1):
         for n_words in vocabularies:
             means = MiniBatchKMeans(n_words, n_init=1, random_state=0).fit(some)
             tables = histograms(pictures, means.cluster_centers_)
-            by = accuracy[n_words] = {name: [] for name in [*tables, CHOSEN]}
+            by = accuracy[str(n_words)] = {name: [] for name in [*tables, CHOSEN]}
             for train, test in halves.split(y, y):
                 soft = []
                 for name, table in tables.items():
@@ -161,26 +157,26 @@ def compare(
                     if name != HARD:
                         soft.append((model.cv_results_["mean_test_score"].max(), by[name][-1]))
                 by[CHOSEN].append(max(soft, key=lambda pair: pair[0])[1])
-    return Words(accuracy)
+    return accuracy
 
 
 def table(found: Words) -> str:
-    names = list(next(iter(found.accuracy.values())))
+    names = list(next(iter(found.values())))
     rows = []
-    for n_words, by in found.accuracy.items():
-        gain, error = found.gain(n_words)
+    for n_words, by in found.items():
+        mean, error = gain(by)
         cells = [f"{np.mean(by[name]):.1f}" for name in names]
-        rows.append([str(n_words), *cells, f"{gain:+.1f} ± {error:.1f}"])
+        rows.append([n_words, *cells, f"{mean:+.1f} ± {error:.1f}"])
     return markdown(["words", *names, "chosen − hard"], rows)
 
 
 def verdicts(found: Words) -> list[str]:
     lines = []
-    for n_words in found.accuracy:
-        gain, error = found.gain(n_words)
+    for n_words, by in found.items():
+        mean, error = gain(by)
         lines.append(
-            f"Soft words, {n_words} of them: {gain:+.1f} ± {error:.1f} points against hard "
+            f"Soft words, {n_words} of them: {mean:+.1f} ± {error:.1f} points against hard "
             f"counts; the paper takes soft ones (not worse by more than a standard error: "
-            f"{verdict(bool(gain > -error))})"
+            f"{verdict(bool(mean > -error))})"
         )
     return lines

@@ -4,7 +4,8 @@
 
 A benchmark that writes ``docs/benchmarks/<name>.json`` has a function ``page``, which makes the
 page of it, and, if it compares with a paper, a function ``paper_rows``. Nothing is measured here.
-Printed are all rows beside the papers that are not within two standard errors, and totals.
+The page ``papers.md`` counts the rows of every table of a paper. Printed are all rows beside the
+papers that are not within two standard errors, and totals.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from importlib import import_module
 from types import ModuleType
 
 from benchmarks import _command
-from benchmarks._tables import WITHIN, PaperRow, counted
+from benchmarks._tables import ABOVE, BELOW, WITHIN, PaperRow, counted, markdown
+
+INDEX = "papers"
 
 
 def converted() -> Iterator[tuple[str, ModuleType]]:
@@ -39,9 +42,48 @@ def paper_rows() -> list[tuple[str, PaperRow]]:
     ]
 
 
+def index() -> str:
+    """The page that counts the rows of every table and figure of the papers."""
+    groups: dict[tuple[str, str, str], list[PaperRow]] = {}
+    for name, row in paper_rows():
+        groups.setdefault((row.paper, row.place, name), []).append(row)
+    cells = []
+    for (paper, place, name), rows in sorted(groups.items(), key=lambda item: _order(*item[0])):
+        names = dict.fromkeys(row.data for row in rows)
+        data = ", ".join(names) if rows[0].same_data else f"{', '.join(names)} (stand-in)"
+        numbers = [
+            sum(row.outcome == outcome for row in rows) for outcome in (WITHIN, ABOVE, BELOW)
+        ]
+        numbers.append(sum(row.outcome != WITHIN and not row.reason for row in rows))
+        link = f"[{name}]({name}.md)"
+        cells.append([paper, place, data, link, str(len(rows)), *map(str, numbers)])
+    header = ["paper", "table or figure", "data", "page", "rows", "within two standard errors"]
+    header += ["above", "below", "unexplained"]
+    same = [row for _, row in paper_rows() if row.same_data]
+    other = [row for _, row in paper_rows() if not row.same_data]
+    parts = [
+        "# Tables of the papers",
+        "Written by `python -m benchmarks.pages`. How many figures of each table of the papers "
+        "are within two standard errors of the difference between the paper's and ours, above "
+        "(better) or below. Figures above or below are explained only if a reason was tested. "
+        "Pictures without numbers are not counted; they are on the pages and in "
+        "[the methods by paper](../methods.md).",
+        f"On the data of the papers: {counted(same)}.\n\nOn other data, which stand in for those "
+        f"that are not available: {counted(other)}.",
+        markdown(header, cells, n_left=4),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _order(paper: str, place: str, name: str) -> tuple[str, str, int, str]:
+    """Tables by their numbers."""
+    words, digits = place.rstrip("0123456789"), place[len(place.rstrip("0123456789")) :]
+    return paper, words, int(digits or 0), name
+
+
 def main() -> int:
     """Write the pages."""
-    for name, text in pages().items():
+    for name, text in {**pages(), INDEX: index()}.items():
         _command.write_page(name, text)
     rows = [row for _, row in paper_rows()]
     for row in rows:

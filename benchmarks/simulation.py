@@ -29,14 +29,15 @@ import sys
 import time
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks import _command
-from benchmarks._command import write_page
-from benchmarks._tables import environment, markdown
+from benchmarks._command import Results, write_results
+from benchmarks._tables import environments, markdown, measured_with, verdict
 from manykernels import MKFDA, KernelUnion
 from manykernels.datasets.views import YAN_SCALE, GaussianPair
 from manykernels.kernels import RBF
@@ -162,28 +163,68 @@ class Result:
     def n_kernels(self) -> list[int]:
         return [n for n in self.outcomes if n > 1]
 
-    def errors(self, n: int, reg: int | None = None) -> np.ndarray:
-        """Error rates at the chosen λ or at one of this index, (n_repeats, n_norms)."""
-        if reg is None:
-            return np.array([outcome.errors for outcome in self.outcomes[n]])
-        return np.array([outcome.test[:, reg] for outcome in self.outcomes[n]])
-
-    def difference(self, n: int, reg: int | None = None) -> tuple[float, float]:
-        """Mean of the error of ℓ1 less that of ℓ2 on the same problems, and its standard error."""
-        errors = self.errors(n, reg)
-        differences = errors[:, 0] - errors[:, 1]
-        return float(differences.mean()), float(differences.std(ddof=1) / len(differences) ** 0.5)
-
-    def ahead(self, n: int, reg: int | None = None) -> str:
-        """The norm that errs less by more than two standard errors, or "level"."""
-        mean, error = self.difference(n, reg)
-        if abs(mean) <= _STANDARD_ERRORS * error:
-            return "level"
-        return "ℓ2" if mean > 0 else "ℓ1"
+    def errors(self, n: int) -> np.ndarray:
+        """Error rates at the chosen λ, (n_repeats, n_norms)."""
+        return np.array([outcome.errors for outcome in self.outcomes[n]])
 
     def example(self, n: int) -> np.ndarray:
         """Learnt weights of the first problem of n kernels, (n_norms, n)."""
         return self.outcomes[n][0].chosen_weights
+
+    def plain(self) -> Results:
+        """What the page tells, by number of kernels."""
+        return {str(n): self._plain(n) for n in self.outcomes}
+
+    def _plain(self, n: int) -> dict[str, Any]:
+        outcomes = self.outcomes[n]
+        test = np.array([outcome.test for outcome in outcomes])
+        gaps = np.concatenate([outcome.rel_gaps.ravel() for outcome in outcomes])
+        part = {
+            "errors": self.errors(n),
+            "n_fits": gaps.size,
+            "n_short": np.count_nonzero(gaps > TOL),
+            "worst_gap": gaps.max(),
+        }
+        if n == 1:
+            return part
+        weights = np.array([outcome.chosen_weights[:2] for outcome in outcomes])
+        used = np.count_nonzero(weights > _ZERO * weights.max(axis=-1, keepdims=True), axis=-1)
+        return {
+            **part,
+            "fixed": {
+                "mean": test.mean(axis=0),
+                "difference": [_difference(test[:, :, reg]) for reg in range(test.shape[2])],
+            },
+            "used": used.mean(axis=0),
+            "effective": effective_number(weights).mean(axis=0),
+        }
+
+
+def _difference(errors: np.ndarray) -> tuple[float, float]:
+    """Mean of the error of ℓ1 less that of ℓ2 on the same problems, and its standard error."""
+    differences = errors[:, 0] - errors[:, 1]
+    return float(differences.mean()), float(differences.std(ddof=1) / len(differences) ** 0.5)
+
+
+def difference(part: dict[str, Any], reg: int | None = None) -> tuple[float, float]:
+    """The same, at the chosen λ or at one of this index."""
+    if reg is None:
+        return _difference(np.array(part["errors"]))
+    mean, error = part["fixed"]["difference"][reg]
+    return mean, error
+
+
+def ahead(part: dict[str, Any], reg: int | None = None) -> str:
+    """The norm that errs less by more than two standard errors, or "level"."""
+    mean, error = difference(part, reg)
+    if abs(mean) <= _STANDARD_ERRORS * error:
+        return "level"
+    return "ℓ2" if mean > 0 else "ℓ1"
+
+
+def several(results: Results) -> dict[int, dict[str, Any]]:
+    """The parts of more than one kernel, by their number."""
+    return {int(n): part for n, part in results.items() if n != "1"}
 
 
 def run(n_kernels: list[int], repeats: int) -> Result:
@@ -202,80 +243,81 @@ def run(n_kernels: list[int], repeats: int) -> Result:
 # -- tables --------------------------------------------------------------------------------
 
 
-def error_table(result: Result) -> str:
+def error_table(results: Results) -> str:
     """Error rates, a row per number of kernels."""
-    header = ["kernels", *NORMS, "ℓ1 − ℓ2", "ahead"]
-    return markdown(header, [_error_row(result, n) for n in result.n_kernels])
+    rows = []
+    for n, part in several(results).items():
+        mean, error = difference(part)
+        errors = 100 * np.array(part["errors"])
+        spread = [f"{e.mean():.1f} ± {e.std():.1f}" for e in errors.T]
+        rows.append([str(n), *spread, f"{100 * mean:+.2f} ± {100 * error:.2f}", ahead(part)])
+    return markdown(["kernels", *NORMS, "ℓ1 − ℓ2", "ahead"], rows)
 
 
-def _error_row(result: Result, n: int) -> list[str]:
-    errors = result.errors(n)
-    mean, error = result.difference(n)
-    spread = [f"{100 * e.mean():.1f} ± {100 * e.std():.1f}" for e in errors.T]
-    return [str(n), *spread, f"{100 * mean:+.2f} ± {100 * error:.2f}", result.ahead(n)]
-
-
-def weight_table(result: Result) -> str:
+def weight_table(results: Results) -> str:
     """How many kernels the norms use, a row per number of kernels."""
     header = ["kernels", "not zero, ℓ1", "not zero, ℓ2", "effective, ℓ1", "effective, ℓ2"]
-    rows = []
-    for n in result.n_kernels:
-        weights = np.array([outcome.chosen_weights[:2] for outcome in result.outcomes[n]])
-        used = np.count_nonzero(weights > _ZERO * weights.max(axis=-1, keepdims=True), axis=-1)
-        numbers = [*used.mean(axis=0), *effective_number(weights).mean(axis=0)]
-        rows.append([str(n), *(f"{number:.1f}" for number in numbers)])
+    rows = [
+        [str(n), *(f"{number:.1f}" for number in (*part["used"], *part["effective"]))]
+        for n, part in several(results).items()
+    ]
     return markdown(header, rows)
 
 
-def reg_table(result: Result) -> str:
+def reg_table(results: Results) -> str:
     """Mean error rates with λ held fixed, a row per λ."""
-    some = [n for n in (5, 20, 50) if n in result.outcomes]
+    parts = several(results)
+    some = {n: parts[n]["fixed"]["mean"] for n in (5, 20, 50) if n in parts}
     header = ["λ", *(f"{norm}, {n}" for n in some for norm in list(NORMS)[:2])]
-    means = {n: np.mean([outcome.test for outcome in result.outcomes[n]], axis=0) for n in some}
     rows = [
-        [f"{reg:.4g}", *(f"{100 * means[n][norm, i]:.1f}" for n in some for norm in range(2))]
+        [
+            f"{reg:.4g}",
+            *(f"{100 * mean[norm][i]:.1f}" for mean in some.values() for norm in (0, 1)),
+        ]
         for i, reg in enumerate(REGS)
     ]
     return markdown(header, rows)
 
 
-def difference_table(result: Result) -> str:
+def difference_table(results: Results) -> str:
     """ℓ1 − ℓ2 with λ held fixed, a row per λ; in brackets where they are level."""
 
-    def cell(n: int, reg: int) -> str:
-        text = f"{100 * result.difference(n, reg)[0]:+.1f}"
-        return f"({text})" if result.ahead(n, reg) == "level" else text
+    def cell(part: dict[str, Any], reg: int) -> str:
+        text = f"{100 * difference(part, reg)[0]:+.1f}"
+        return f"({text})" if ahead(part, reg) == "level" else text
 
+    parts = several(results)
     rows = [
-        [f"{value:.4g}", *(cell(n, reg) for n in result.n_kernels)]
+        [f"{value:.4g}", *(cell(part, reg) for part in parts.values())]
         for reg, value in enumerate(REGS)
     ]
-    return markdown(["λ", *map(str, result.n_kernels)], rows)
+    return markdown(["λ", *map(str, parts)], rows)
 
 
-def summary(result: Result) -> str:
+def summary(results: Results) -> str:
     """What the paper says, beside what came out, line by line."""
-    single = result.errors(1)[:, 0]
+    single = np.array(results["1"]["errors"])[:, 0]
     lines = [
         f"One kernel alone errs {single.mean():.3f} ± {single.std():.3f} here (mean and standard "
         f'deviation); paper: "around {SINGLE_ERROR}".'
     ]
     claims = {5: "ℓ1 slightly ahead", 10: "ℓ2 slightly ahead", 15: "ℓ2 slightly ahead"}
-    for n in result.n_kernels:
+    for n, part in several(results).items():
         claim = claims.get(n, "ℓ2 clearly ahead")
-        mean, error = result.difference(n)
-        found = "level" if result.ahead(n) == "level" else f"{result.ahead(n)} ahead"
+        mean, error = difference(part)
+        found = "level" if ahead(part) == "level" else f"{ahead(part)} ahead"
+        held = verdict(claim.startswith(ahead(part)))
         lines.append(
             f"{n} kernels: {found}, ℓ1 − ℓ2 = {100 * mean:+.2f} ± {100 * error:.2f} points "
-            f"(mean and standard error); paper: {claim}."
+            f"(mean and standard error); paper: {claim} ({held})."
         )
-    lines += [_fixed_reg_line(result, n) for n in result.n_kernels if n in (5, 20)]
+    lines += [_fixed_reg_line(n, part) for n, part in several(results).items() if n in (5, 20)]
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _fixed_reg_line(result: Result, n: int) -> str:
+def _fixed_reg_line(n: int, part: dict[str, Any]) -> str:
     """For which λ, the same for both norms, which norm is ahead."""
-    verdicts = [result.ahead(n, reg) for reg in range(len(REGS))]
+    verdicts = [ahead(part, reg) for reg in range(len(REGS))]
     parts = []
     for name, words in (("ℓ1", "ℓ1 ahead"), ("level", "level"), ("ℓ2", "ℓ2 ahead")):
         regs = [f"{reg:.3g}" for reg, found in zip(REGS, verdicts, strict=True) if found == name]
@@ -283,19 +325,21 @@ def _fixed_reg_line(result: Result, n: int) -> str:
     return f"{n} kernels, one λ held fixed for both norms: {'; '.join(parts)}."
 
 
-def certificates(result: Result) -> str:
+def certificates(results: Results) -> str:
     """How many fits fell short of the gap asked for, one line."""
-    gaps = np.concatenate([o.rel_gaps.ravel() for some in result.outcomes.values() for o in some])
-    short = np.count_nonzero(gaps > TOL)
+    n_fits, n_short = (
+        sum(part[key] for part in results.values()) for key in ("n_fits", "n_short")
+    )
+    worst = max(part["worst_gap"] for part in results.values())
     return (
-        f"{len(gaps)} fits were asked for a relative duality gap of {TOL:g}; {short} fell short "
-        f"of it. The worst gap is {gaps.max():.1e}."
+        f"{n_fits} fits were asked for a relative duality gap of {TOL:g}; {n_short} fell short "
+        f"of it. The worst gap is {worst:.1e}."
     )
 
 
-def report(result: Result) -> str:
-    """The page for the documentation."""
-    repeats = len(result.outcomes[result.n_kernels[0]])
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    repeats = len(next(iter(several(results).values()))["errors"])
     parts = [
         "# The simulation of Yan et al. (2012)",
         f"Written by `python -m benchmarks.simulation --write`. Section 3.1 there: n views of two "
@@ -306,25 +350,25 @@ def report(result: Result) -> str:
         f"factor solved for such that one kernel alone errs {SINGLE_ERROR} "
         "(`--calibrate`); the median distance; and for each norm the best of ten λ, "
         "4⁻⁵ … 4⁴, on as many validation points.",
-        environment(),
+        environments(results),
         "![Error rates and weights](../images/simulation.png)",
         "## Beside the paper",
-        summary(result),
+        summary(results),
         "## Error rates, per cent",
         "Mean and standard deviation over problems; the difference of ℓ1 and ℓ2 on the same "
         f"problems with its standard error. Ahead: by more than {_STANDARD_ERRORS:g} of those.",
-        error_table(result),
+        error_table(results),
         "## Weights",
         f"Mean number of weights above {_ZERO:g} of the largest, and the effective number "
         "(Σw)²/Σw².",
-        weight_table(result),
+        weight_table(results),
         "## With λ held fixed",
         "Error rates, per cent, for each λ and some numbers of kernels.",
-        reg_table(result),
+        reg_table(results),
         "The same λ regularises ℓ1 more: its weights have sum 1, those of ℓ2 up to √n. ℓ1 − ℓ2 in "
         "points, for each λ and number of kernels; in brackets where the norms are level.",
-        difference_table(result),
-        certificates(result),
+        difference_table(results),
+        certificates(results),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -364,12 +408,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     repeats = options.repeats or (QUICK_REPEATS if options.quick else REPEATS)
     result = run(QUICK_N_KERNELS if options.quick else N_KERNELS, repeats)
-    parts = (summary, error_table, weight_table, reg_table, difference_table, certificates)
-    for part in parts:
-        print(f"\n{part(result)}")
+    found = result.plain()
     if options.write:
         write_picture(result)
-        write_page("simulation", report(result))
+        write_results("simulation", found, page, found)
+    else:
+        print(page({n: {"environment": measured_with(), **part} for n, part in found.items()}))
     return 0
 
 

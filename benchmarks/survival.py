@@ -277,9 +277,9 @@ def main(arguments: list[str] | None = None) -> int:
                 results[name] = measured(folds[:1] if options.quick else folds, contenders)
                 for contender, indices in results[name]["indices"].items():
                     print(f"{name}, {contender}: {np.mean(indices):.3f}", file=sys.stderr)
-    if results and options.write:
-        write_results("survival", results, page, COHORTS + PACKAGED)
-    elif results:
+                if options.write:  # each when it is measured: they take minutes
+                    write_results("survival", {name: results[name]}, page, COHORTS + PACKAGED)
+    if results and not options.write:
         print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
     return 0
 

@@ -17,6 +17,11 @@ def test_the_page_is_made_of_its_measured_values(name):
     )
 
 
+def test_the_index_of_tables_is_made_of_all_rows():
+    text = (_command.PAGES / f"{pages.INDEX}.md").read_text(encoding="utf-8")
+    assert text == pages.index(), "run python -m benchmarks.pages"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_measured_values_say_what_they_were_measured_with(name):
     for part in _command.read_results(name).values():

@@ -46,6 +46,8 @@ SLOW = {"how_to/compare_methods", "how_to/dask", "how_to/million_rows", "how_to/
 SLOW |= {"tutorials/reading_a_model", "tutorials/several_tables", "how_to/choose"}
 SLOW |= {"tutorials/survival", "how_to/survival"}
 SLOW |= {"explanation/pitfalls", "how_to/images", "how_to/ready_made_kernels"}
+# Pages that need packages of their own: `make test-omics`.
+OMICS = {"tutorials/mudata"}
 
 
 def with_code():
@@ -53,6 +55,9 @@ def with_code():
     # The page of the command line is run by tests/cli, with its commands.
     for page in [one for one in PAGES if code_of(one) and name_of(one) != "command_line"]:
         marks = [pytest.mark.slow] if name_of(page) in SLOW else []
+        if name_of(page) in OMICS:
+            # AnnData asks pandas for an option that pandas is about to remove.
+            marks += [pytest.mark.omics, pytest.mark.filterwarnings("ignore:.*infer_string")]
         yield pytest.param(page, marks=marks, id=name_of(page))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,6 +12,7 @@ from sklearn.datasets import load_wine
 from benchmarks import defaults
 from benchmarks._contenders import CLASSIFIERS, REGRESSORS, Contender, Score, joined, measure
 from benchmarks._default_sets import SETS
+from benchmarks._tables import measured_with
 from benchmarks.defaults import Results
 
 OURS, THEIRS, WORSE = (
@@ -19,11 +22,12 @@ OURS, THEIRS, WORSE = (
 
 def results(ours, theirs, n_views=2, name="mfeat"):
     """Made-up accuracies; a third contender is always behind."""
-    one = Results(name, n_train=100, n_classes=3, n_views=n_views)
     accuracies = {OURS: ours, THEIRS: theirs, WORSE: [0.1] * len(theirs)}
-    for seconds, (contender, values) in enumerate(accuracies.items(), 1):
-        one.scores[contender] = [Score(value, 0.5, seconds) for value in values]
-    return one
+    scores = {
+        contender: [Score(value, 0.5, seconds) for value in values]
+        for seconds, (contender, values) in enumerate(accuracies.items(), 1)
+    }
+    return Results(name, n_train=100, n_classes=3, n_views=n_views, scores=scores)
 
 
 @pytest.mark.parametrize("name", ["wine", "diabetes"])
@@ -96,28 +100,27 @@ def test_verdicts():
     behind = results([0.78, 0.80], [0.80, 0.81], n_views=1, name="sonar")
     ahead = results([0.90, 0.92], [0.80, 0.81])
     lines = defaults.verdicts([behind, ahead])
-    assert lines[0].startswith("more than one point behind the best of theirs: Sonar (")
+    assert "more than one point behind the best of the others: Sonar (" in lines[0]
     assert "MISSED" in lines[0]
-    assert "on 1 of 1 sets of several views (asked for most: held)" in lines[1]
-    assert defaults.verdicts([results([0.9] * 2, [0.9] * 2, n_views=1)]) == [
-        "more than one point behind the best of theirs: nowhere (asked for nowhere: held)"
-    ]
+    assert "on 1 of 1 sets of several views (target: most, held)" in lines[1]
+    (line,) = defaults.verdicts([results([0.9] * 2, [0.9] * 2, n_views=1)])
+    assert line.endswith("behind the best of the others: none (target: none, held)")
 
 
 def test_each_of_ours_is_compared_alone_and_ranked():
     one = results([0.78, 0.80], [0.80, 0.81], name="sonar")
     alone = Contender("MKFDACV", make=dict, ours=True)
     one.scores[alone] = [Score(0.5, 0.5, 1.0)] * 2
-    (line,) = [line for line in defaults.verdicts([one]) if line.startswith("MKFDACV on its own")]
+    (line,) = [line for line in defaults.verdicts([one]) if line.startswith("MKFDACV compared")]
     assert "from -30.5 to -30.5 points" in line
-    assert "best of theirs: Sonar (asked for at most two sets: held)" in line
+    assert "more than one behind on Sonar (target: at most two sets, held)" in line
     assert one.ranks() == {"ours": 2.0, "theirs": 1.0, "worse": 4.0, "MKFDACV": 3.0}
     assert "| theirs" in defaults.ranking([one]).splitlines()[2]
     one.n_classes = None
     ridge = Contender("MKRidgeCV", make=dict, ours=True)
-    one.scores[ridge] = [Score(0.5, np.nan, 1.0)] * 2
+    one.scores[ridge] = [Score(0.5, None, 1.0)] * 2
     lines = "\n".join(defaults.verdicts([one]))
-    assert "others: 2.0; best: theirs, 1.0 (asked for MKRidgeCV: MISSED)" in lines
+    assert "others: 2.0; best: theirs, 1.0 (target: MKRidgeCV, MISSED)" in lines
 
 
 def test_scores_are_kept(tmp_path, monkeypatch, capsys):
@@ -141,13 +144,25 @@ def test_corrected_pvalue():
     assert defaults.corrected_pvalue(np.ones(5)) == 0.0
 
 
-def test_times_are_those_of_the_best_of_theirs():
-    assert "|      1 |                      0.5 |" in defaults.table(results([0.9] * 2, [0.8] * 2))
+def test_times_are_relative_to_the_best_of_the_others():
+    first = defaults.table(results([0.9] * 2, [0.8] * 2)).splitlines()[2]
+    assert [cell.strip() for cell in first.split("|")[-3:-1]] == ["1", "0.5"]
 
 
-def test_the_page_has_the_protocol():
-    text = defaults.page([results([0.9, 0.8], [0.7, 0.8])], "a command")
-    assert text.startswith(
-        "# Nothing set by hand\n\nWritten by `a command`. Each data set, at most"
-    )
+def test_the_page_is_made_of_plain_values():
+    one = results([0.9, 0.8], [0.7, 0.8])
+    part = json.loads(json.dumps({"environment": measured_with(), **one.plain()}))
+    again = Results.of("mfeat", part)
+    assert again.plain() == one.plain()
+    text = defaults.page({"mfeat": part})
+    assert text.startswith("# Default settings\n\nWritten by `python -m benchmarks.defaults")
     assert "\n\nA difference is that of one of ours" in text
+    assert "100 training rows, 3 classes, 2 divisions." in text
+
+
+def test_log_losses_and_their_ranks():
+    one = results([0.9, 0.8], [0.7, 0.8])
+    one.scores[OURS] = [Score(0.9, 0.1, 1.0), Score(0.9, 0.3, 1.0)]
+    lines = defaults.log_losses([one]).splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[2:5]] for line in lines[2:]]
+    assert cells == [["0.200", "0.500", "0.500"], ["1.0", "2.5", "2.5"]]

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.svm import SVC
 
 from benchmarks import _data, flower
 from benchmarks import _flower_features as features
-from benchmarks._flower_methods import METHODS, Tuned, tuned
+from benchmarks._flower_methods import METHODS, ColumnSVM, tuned
 
 KINDS, OF_EACH = 3, 16
 
@@ -173,17 +174,24 @@ def test_every_method_is_tuned(name, matrices):
 # -- the page -------------------------------------------------------------------------------
 
 
-def _fits(*n_right, weights=None, scores=None):
-    return [
-        Tuned(np.arange(10) < n, 0.9, {"reg": 0.25, "p": np.inf}, weights, scores, 2.0)
-        for n in n_right
-    ]
+def part(*n_right, **changed):
+    right = [np.arange(10) < n for n in n_right]
+    return {
+        "environment": {"versions": {"numpy": "2"}, "machine": "a machine"},
+        "n_photographs": 20,
+        "views": ["colour", "HOG"],
+        "n_judged": 10,
+        "accuracy": [100 * float(one.mean()) for one in right],
+        "validation": [90.0] * len(right),
+        "right": [np.packbits(one).tobytes().hex() for one in right],
+        "chosen": ["λ 0.25, p ∞"] * len(right),
+        "seconds": 2.0,
+        **changed,
+    }
 
 
 def test_verdicts_count_photographs():
-    results = flower.Results(
-        20, ["one"], {"averaging": _fits(7, 8), "product": _fits(9, 9), "ℓp MK-FDA": _fits(8, 8)}
-    )
+    results = {"averaging": part(7, 8), "product": part(9, 9), "ℓp MK-FDA": part(8, 8)}
     first, second, third = flower.verdicts(results)
     assert first == (
         "ℓp MK-FDA not below product: MISSED, -10.0 points; 0 photographs only ℓp MK-FDA knew, "
@@ -194,20 +202,36 @@ def test_verdicts_count_photographs():
 
 
 def test_the_page_has_the_figures_of_the_paper_beside_ours():
-    weights = np.array([1.0, 3.0])
-    results = flower.Results(
-        20,
-        ["colour", "HOG"],
-        {
-            "best kernel, SVM": _fits(7, 8, scores=np.array([0.5, 0.25])),
-            "ℓp MK-FDA": _fits(8, 8, weights=weights),
-        },
-    )
+    results = {
+        "best kernel, SVM": part(7, 8, alone=[50.0, 25.0]),
+        "ℓp MK-FDA": part(8, 9, weights=[0.25, 0.75]),
+    }
     text = flower.page(results)
     assert "87.2 ± 1.6" in text
     assert "λ 0.25, p ∞; λ 0.25, p ∞" in text
     (row,) = [line for line in text.splitlines() if line.startswith("| HOG")]
     assert row.replace(" ", "") == "|HOG|25.0|0.750|"
+    rows = flower.paper_rows(results)
+    assert [(row.paper, row.theirs) for row in rows] == [
+        ("Yan et al. 2012", 87.2),
+        ("Yan et al. 2010", 86.7),
+    ]
+    # Deviations of 7.07 over two splits and 1.6 over three.
+    assert rows[0].error == pytest.approx((25 + 1.6**2 / 3) ** 0.5)
+
+
+def test_boosting_with_the_2_norm_is_a_linear_machine_of_all_columns(matrices):
+    split = flower.make_split(matrices, LABELS, seed=0)
+    model = ColumnSVM((split.validation, split.y_validation)).fit(split.train, split.y_train)
+    columns, others = (
+        np.hstack([stack.kernel(j) for j in range(stack.n_kernels)]) / model._size**0.5
+        for stack in (split.train, split.test)
+    )
+    ((C,),) = np.atleast_2d(model.estimator_.C_)
+    linear = SVC(C=C, kernel="linear", decision_function_shape="ovr").fit(
+        columns, split.y_train == 0
+    )
+    np.testing.assert_array_equal(linear.predict(others), model.predict(split.test) == 0)
 
 
 def test_the_whole_on_few_pictures(paths, monkeypatch, tmp_path, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import protein
+from benchmarks import _command, protein
 from benchmarks._yan2012_protein import NORM_NAMES, NORMS, PENALTIES, PROTEIN_ERRORS, REGS
 
 
@@ -45,19 +45,31 @@ def test_splits_are_small_and_have_no_protein_twice(data):
     assert not np.array_equal(protein.draw(*data, 1, 20).y_train, split.y_train)
 
 
-def test_runs_and_page(result):
+def test_runs_are_of_all_norms(result):
     for method, spec in protein.METHODS.items():
-        assert result.errors(method).shape == (2, 10)
-        assert (result.errors(method) < 100).all()
-        for run in result.runs[method]:
-            assert set(run.chosen) <= set(spec.values)
-            np.testing.assert_allclose(run.weights.sum(axis=1), 1.0)
-            # At p = ∞ all weights are equal.
-            np.testing.assert_allclose(run.weights[-1], 1.0 / len(result.names), rtol=1e-6)
-    page = protein.report(result, 20)
+        errors = protein.errors_of(result, method)
+        assert errors.shape == (2, 10)
+        assert (errors < 100).all()
+        one = result["methods"][method]
+        assert set(np.ravel(one["chosen"])) <= set(spec.values)
+        np.testing.assert_allclose(one["weights"].sum(axis=1), 1.0)
+        # At p = ∞ all weights are equal.
+        np.testing.assert_allclose(one["weights"][-1], 1.0 / len(result["kernels"]), rtol=1e-6)
+        held_out = np.array(one["held_out"])
+        chosen = protein.at_chosen_norm(result, method)
+        assert chosen[1] == errors[1, held_out[1].argmax()]
+
+
+def test_page_and_rows(result, monkeypatch, tmp_path):
+    monkeypatch.setattr(_command, "PAGES", tmp_path)
+    _command.write_results("protein", {"multiloc": result}, protein.page)
+    page = (tmp_path / "protein.md").read_text(encoding="utf-8")
     assert page.count("MK-FDA is best at p = ") == 1
     assert "| plant (paper)" in page
     assert "| whole:3 of 5 letters " in page
+    rows = protein.paper_rows(_command.read_results("protein"))
+    assert [round(row.theirs, 2) for row in rows] == [1.92, 3.23, 0.9]
+    assert [row.lower_is_better for row in rows] == [False, False, True]
 
 
 def test_regularisation_becomes_less():

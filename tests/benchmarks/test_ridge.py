@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from benchmarks import ridge
-from benchmarks.ridge import Measured, Report
 
-OURS = [Measured("p1", 0.5, [0.8, 0.6], {"numpy": "2.0"}), Measured("p1", 0.7, [0.9, 0.7], {})]
-THEIRS = [
-    Measured("random", 2.0, [0.8, 0.4], {"himalaya": "0.4"}),
-    Measured("random", 4.0, [0.9, 0.8], {}),
-]
-REPORT = Report("views", 300, 300, 16, 2, {"random": THEIRS, "p1": OURS})
+ENVIRONMENT = {"versions": {"numpy": "2.0"}, "machine": "a machine"}
+OURS = {"seconds": [0.5, 0.7], "r2": [0.7, 0.8], "versions": {"numpy": "2.0"}}
+THEIRS = {"seconds": [2.0, 4.0], "r2": [0.6, 0.85], "versions": {"himalaya": "0.4"}}
+PART = {
+    "environment": ENVIRONMENT,
+    **{"n_train": 300, "n_test": 300, "n_kernels": 16, "n_targets": 2, "failed": []},
+}
+BOTH = {**PART, "contenders": {"random": THEIRS, "p1": OURS}}
 
 
 def test_a_small_run_is_measured_and_reported(monkeypatch, capsys):
@@ -39,15 +40,23 @@ def test_all_get_the_same_centred_problem(tmp_path):
 
 
 def test_ratios_and_differences():
-    row = next(line for line in REPORT.table().splitlines() if "MKRidgeCV" in line)
+    row = next(line for line in ridge.table(BOTH).splitlines() if "MKRidgeCV" in line)
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["MKRidgeCV, p = 1", "0.60", "0.2", "0.7500", "+0.0250"]
 
 
 def test_the_page_names_versions_or_the_way_to_have_them():
-    assert "himalaya: himalaya 0.4." in ridge.page([REPORT])
-    alone = Report("views", 300, 300, 16, 2, {"p1": OURS})
-    assert "himalaya is left out" in ridge.page([alone])
+    assert "himalaya: himalaya 0.4." in ridge.page({"views": BOTH})
+    alone = {**PART, "contenders": {"p1": OURS}}
+    assert "himalaya is left out" in ridge.page({"views": alone})
+
+
+def test_the_goal_is_held_only_if_faster_and_not_worse():
+    faster = {**PART, "contenders": {"random50": THEIRS, "candidates": OURS}}
+    assert ridge.goal(faster).endswith("0.2 of its time, +0.0250, held.")
+    slower = {**PART, "contenders": {"random50": OURS, "candidates": THEIRS}}
+    assert ridge.goal(slower).endswith("MISSED.")
+    assert ridge.goal(BOTH) == ""
 
 
 def test_the_instructions_are_those_of_the_module():

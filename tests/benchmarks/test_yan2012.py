@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import _data, yan2012
+from benchmarks import _command, _data, yan2012
 from benchmarks import _yan2012_random as noise
 from benchmarks import _yan2012_speed as speed
 from benchmarks import _yan2012_words as words
@@ -64,10 +64,13 @@ def test_the_value_that_does_best_on_validation_rows_is_taken(views):
 
 
 def found_mixture(sparse, dense):
-    values = {"p = 1": {1: [sparse[0]], 30: [sparse[1]]}, "p = 2": {1: [dense[0]], 30: [dense[1]]}}
+    values = {
+        "p = 1": {"1": [sparse[0]], "30": [sparse[1]]},
+        "p = 2": {"1": [dense[0]], "30": [dense[1]]},
+    }
     values["p = ∞"] = values["p = 2"]
-    same = {norm: {1: 1.0, 30: 1.0} for norm in values}
-    return noise.Mixture(values, same, same)
+    same = {norm: {"1": [1.0], "30": [1.0]} for norm in values}
+    return {"precision": values, "on_random": same, "n_used": same}
 
 
 def test_verdicts_of_mixtures():
@@ -76,17 +79,40 @@ def test_verdicts_of_mixtures():
     lines = noise.mixture_verdicts(found_mixture((40.0, 95.0), (50.0, 90.0)))
     assert all("MISSED" in line for line in lines)
     assert "ℓ1 − ℓ2 = -10.00" in lines[0]
+    assert "| 30 " in noise.mixture_table(found_mixture((40.0, 95.0), (50.0, 90.0)))
 
 
 def test_verdicts_of_added_kernels():
     def flat(first, last):
-        return {"p = 1 + 2⁻⁶": {0: [first], 16: [first]}, "p = ∞": {0: [first], 16: [last]}}
+        sparse = {"0": [first, first], "16": [first, first]}
+        return {"p = 1 + 2⁻⁶": sparse, "p = ∞": {"0": [first, first], "16": [last, last]}}
 
     found = {"MK-FDA": flat(90, 85), "OBSCURE": flat(89, 80), "MK-SVM": flat(70, 60)}
     lines = noise.added_verdicts(found)
     assert not any("MISSED" in line for line in lines)
     assert "cost MK-FDA 5.0 points and OBSCURE 9.0" in lines[2]
     assert noise.added_table(found).count("MK-FDA") == 2
+    found["MK-FDA"]["p = 1 + 2⁻⁶"] = {"0": [90.0, 91.0], "16": [90.0, 89.0]}
+    (row,) = noise.added_rows(found)
+    assert (row.theirs, row.ours, row.error) == (0.3, 1.0, 0.0)
+
+
+def test_pictures_to_train_on_and_to_judge_on_differ(monkeypatch):
+    pictures = np.random.default_rng(0).random((400, 64, 64))
+    monkeypatch.setattr(noise._data, "olivetti", lambda: (pictures, np.repeat(np.arange(40), 10)))
+    monkeypatch.setattr(noise, "METHODS", {"MK-FDA": noise.METHODS["MK-FDA"]})
+    seen = []
+
+    def score(estimator, name, values, parts, score):
+        seen.append([len(labels) for labels in parts.labels])
+        kernels = parts.stacks[2]
+        assert max(kernels.kernel(j).max() for j in range(kernels.n_kernels)) < 1.0
+        return None, 50.0
+
+    monkeypatch.setattr(noise, "best_on_validation", score)
+    found = noise.added(quick=True)
+    assert seen == [[200, 200, 200]] * 4
+    assert found["MK-FDA"]["p = ∞"] == {"0": [50.0], "16": [50.0]}
 
 
 # -- training time -------------------------------------------------------------------------
@@ -101,7 +127,9 @@ def test_all_contenders_reach_the_gap(views, n_classes):
     )
     assert len(found) == (8 if n_classes > 2 else 10)
     assert all(timings[1].reached for timings in found.values())
-    assert len(speed.curve_verdicts({"Fig. 0: small": found})) == (3 if n_classes > 2 else 4)
+    plain = speed.plain(found)
+    assert speed.curve_of(plain) == found
+    assert len(speed.curve_verdicts({"Fig. 0: small": plain})) == (3 if n_classes > 2 else 4)
     assert speed.curve_table(found).count("newton") == 4
 
 
@@ -112,19 +140,19 @@ def test_one_that_is_too_slow_is_not_asked_again(views, monkeypatch):
     found = speed.curve((1, 2), lambda _: (stack, y), multiclass=True)
     assert all(list(timings) == [1] for timings in found.values())
     assert "> 9.0" in speed.curve_table(found)
-    lines = speed.curve_verdicts({"Fig. 0: slow": found})
+    lines = speed.curve_verdicts({"Fig. 0: slow": speed.plain(found)})
     assert sum("undecided" in line for line in lines) == 2
 
 
 def test_the_wrapper_is_judged_where_both_were_asked():
     seconds = {"sip": {1: 0.1, 2: 9.0}, "newton": {1: 0.1, 2: 0.2}, "interleaved": {1: 0.3}}
     found = {
-        one: {k: speed.Timing(v, v < 4) for k, v in seconds[one.solver.name].items()}
+        one: {k: speed.Timing(v, v < 4) for k, v in seconds[one.solver].items()}
         for norm in (1.0, 2.0)
         for one in speed.contenders(norm, True)
         if one.label != "MK-SVM, newton"
     }
-    _, *lines = speed.curve_verdicts({"Fig. 0: both": found})
+    _, *lines = speed.curve_verdicts({"Fig. 0: both": speed.plain(found)})
     for line in lines:
         assert "wrapper 0.100 s, interleaved MK-SVM 0.300 s" in line
         assert "(held)" in line
@@ -133,8 +161,10 @@ def test_the_wrapper_is_judged_where_both_were_asked():
 
 
 def test_verdicts_of_the_race():
-    fda = [speed.Point("ε = 1", 0.1, 80.0), speed.Point("ε = 0.1", 0.2, 90.0)]
-    online = [speed.Point("T = 1", 0.05, 70.0), speed.Point("T = 2", 0.5, 89.0)]
+    def points(*values):
+        return [{"setting": "ε", "seconds": s, "accuracy": a} for s, a in values]
+
+    fda, online = points((0.1, 80.0), (0.2, 90.0)), points((0.05, 70.0), (0.5, 89.0))
     (line,) = speed.race_verdicts({"p = 2": {"MK-FDA": fda, "OBSCURE": online}})
     assert "88.5 % after 0.20 s and 0.50 s" in line
     assert line.count("held") == 2
@@ -169,7 +199,7 @@ def test_assignments_are_compared_on_the_same_halves(rng):
     y = np.repeat([0, 1], 20)
     pictures = [rng.standard_normal((15, 4)) + label for label in y]
     found = words.compare(pictures, y, np.vstack(pictures), (6,), 2)
-    by = found.accuracy[6]
+    by = found["6"]
     assert set(map(len, by.values())) == {2}
     soft = np.array([by[name] for name in by if name.startswith("soft, σ")])
     assert (soft == by[words.CHOSEN]).any(axis=0).all()
@@ -190,13 +220,17 @@ def test_flower17(tmp_path, monkeypatch):
 # -- page ----------------------------------------------------------------------------------
 
 
-def test_page():
-    section = yan2012.Section("Some title", "| a |", ["Fig. 0: held"], 3.2)
-    page = yan2012.report({"mixture": section, "added": section})
-    assert page.count("## Some title") == 2
-    assert "- Fig. 0: held" in page
-    assert "VOC2008" in page.split("## Some title")[1]
+def test_page(monkeypatch, tmp_path):
+    monkeypatch.setattr(_command, "PAGES", tmp_path)
+    found = found_mixture((50.0, 90.0), (40.0, 95.0))
+    results = {"mixture": {"found": found, "seconds": 3.2}}
+    _command.write_results("yan2012", results, yan2012.page, yan2012.PARTS)
+    page = (tmp_path / "yan2012.md").read_text(encoding="utf-8")
+    assert page.count("## Fig. 2") == 1
+    assert "- Fig. 2, 1 informative" in page
+    assert "VOC2008" in page.split("## Fig. 2")[1]
     assert "``" not in page
+    assert yan2012.paper_rows(_command.read_results("yan2012")) == []
 
 
 def test_missing_data_skip_the_part(monkeypatch, capsys):

@@ -41,9 +41,11 @@ def test_compare(folder, run):
     options = (*BOTH, "--folds", "2", "--folder", "cells", "--output", "table.csv")
     code, out, _ = run("compare", *options)
     assert code == 0
-    assert list(pd.read_csv("table.csv")["method"]) == ["fisher", "sum", "only a", "only b"]
+    assert list(pd.read_csv("table.csv")["method"]) == [
+        *("fisher", "sum", "only a", "only b", "constant", "linear", "boosting")
+    ]
     finished = {path.name: path.stat().st_mtime_ns for path in (folder / "cells").rglob("*.json")}
-    assert len(finished) == 8
+    assert len(finished) == 14
     code, again, _ = run("compare", *options, "--force")
     assert code == 0
     assert again == out

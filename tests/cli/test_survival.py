@@ -109,8 +109,9 @@ def test_times_that_are_not_known(fitted, run):
     model = mk.MKCox(Linear(), reg=1.0).fit(X, y, strata=strata)
     mk.save(model, "s.skops")
     code, _, err = run("predict", "s.skops", *NEW, "--at", "12")
-    assert code == 1
-    assert "--at needs the strata of new samples" in err
+    assert code == 2
+    assert "--at needs the strata of the new samples" in err
+    assert "pass --strata with the name of their column" in err
     assert run("predict", "s.skops", *NEW)[0] == 0
 
 
@@ -284,7 +285,7 @@ def test_equal_weights_are_of_the_first_machine(folder, run, monkeypatch):
         ([*SURVIVAL, "--task", "regression"], 2, "--task does not apply to --time and --event"),
         ([*SURVIVAL, "--machine", "svm"], 2, "--machine does not apply to --time and --event"),
         ([*SURVIVAL, "--C", "1"], 2, "--C does not apply to --time and --event"),
-        ([*SURVIVAL, "--approximation", "nystrom"], 2, "--approximation needs --machine fisher"),
+        ([*SURVIVAL, "--approximation", "nystrom"], 2, "--approximation is for --machine fisher"),
         ([*SURVIVAL[:2], "--event", "clinic.csv:died="], 2, "ends with '=': write the value"),
         (["--time", "died", "--event", "died"], 2, "event and time are the same column, 'died'"),
         ([*SURVIVAL[:2], "--event", "lost"], 1, "No file has a column 'lost' of events; columns"),

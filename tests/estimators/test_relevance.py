@@ -22,7 +22,6 @@ from manykernels import (
     kernels_for,
     load,
     save,
-    view_importance,
 )
 from manykernels.kernels import RBF, RelevanceRBF
 from manykernels.report import report
@@ -181,7 +180,5 @@ def test_refusals():
         MKRidge(RelevanceRBF(), approximation=Nystrom(20)).fit(X, y)
     with pytest.raises(ValueError, match="got none"):
         MKCox(RelevanceRBF()).fit(X, survival_array((y > 10, y - y.min() + 1.0)))
-    with pytest.raises(ValueError, match="got none"):
-        view_importance(MKRidge(RelevanceRBF()), {"a": X[:, :5], "b": X[:, 5:]}, y)
     with pytest.raises(ValueError, match=r"closed-form.*'relevance'.*cv=5"):
         MKRidgeCV(KERNELS, cv="closed-form").fit(X, y)

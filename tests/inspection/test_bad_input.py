@@ -50,7 +50,7 @@ def test_confidences(confidence):
 
 def test_scores():
     with pytest.raises(ValueError, match="intervals need a loss of every single sample"):
-        importance(scoring="roc_auc")
+        importance(scoring="f1")
     with pytest.raises(ValueError, match="needs probabilities, which MKSVC does not have"):
         importance(MKSVC(), scoring="neg_log_loss")
 

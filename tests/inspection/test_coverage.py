@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.metrics import get_scorer
 
 from manykernels import MKFDA, MKSVR, view_importance
 from tests.inspection.problems import KERNEL, views_and_classes, views_and_numbers
@@ -28,6 +29,8 @@ def test_noise_may_be_worth_nothing_and_a_needed_view_may_not():
     ("model", "problem", "scoring"),
     [
         (FDA, views_and_classes, "accuracy"),
+        (FDA, views_and_classes, "balanced_accuracy"),
+        (FDA, views_and_classes, "roc_auc"),
         (FDA, views_and_classes, "neg_log_loss"),
         (MKSVR(KERNEL, p=1), views_and_numbers, "r2"),
     ],
@@ -43,6 +46,8 @@ def test_intervals_cover_the_falls_on_new_samples(model, problem, scoring):
         def score(names, views=views, y=y, new=new, truth=truth):
             fitted = model.fit({name: views[name] for name in names}, y)
             test = {name: new[name] for name in names}
+            if scoring in ("balanced_accuracy", "roc_auc"):
+                return get_scorer(scoring)(fitted, test, truth)
             if scoring != "neg_log_loss":
                 return fitted.score(test, truth)
             return fitted.predict_log_proba(test)[np.arange(len(truth)), truth].mean()

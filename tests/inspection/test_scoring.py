@@ -38,8 +38,44 @@ def test_scores_of_classes_are_those_of_scikit_learn(random):
     )
     accuracy = score_of("accuracy", y, answers, weights, of_classes=True)
     assert accuracy == pytest.approx(metrics.accuracy_score(y, predictions, sample_weight=weights))
+    balanced = score_of("balanced_accuracy", y, answers, weights, of_classes=True)
+    expected = metrics.balanced_accuracy_score(y, predictions, sample_weight=weights)
+    assert balanced == pytest.approx(expected)
     log_loss = score_of("neg_log_loss", y, answers, weights, of_classes=True)
     assert log_loss == pytest.approx(-metrics.log_loss(y, probabilities, sample_weight=weights))
+
+
+def two_classes(random, weights=None):
+    """Log-odds with ties, of samples that were held out but for two."""
+    y, odds = random.integers(0, 2, 40), random.normal(size=40).round(1)
+    judged = np.arange(40) < 38
+    return y, Answers(y, judged, np.zeros(40), odds + y), judged
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_area_under_the_roc_curve_is_that_of_scikit_learn(random, weighted):
+    y, answers, judged = two_classes(random)
+    weights = random.integers(1, 4, 40).astype(float) if weighted else np.ones(40)
+    area = score_of("roc_auc", y, answers, weights, of_classes=True)
+    odds = answers.log_odds
+    expected = metrics.roc_auc_score(y[judged], odds[judged], sample_weight=weights[judged])
+    assert area == pytest.approx(expected)
+
+
+def test_the_standard_error_of_the_area_is_that_of_delong(random):
+    y, answers, judged = two_classes(random)
+    losses = checked_scoring("roc_auc", MKFDA()).of(y, answers, np.ones(40))[judged]
+    first, second = (answers.log_odds[judged & (y == label)] for label in (0, 1))
+    above = (second[:, None] > first) + 0.5 * (second[:, None] == first)
+    variance = above.mean(1).var() / len(second) + above.mean(0).var() / len(first)
+    influences = (1.0 - above.mean() - losses) / len(losses)
+    np.testing.assert_allclose(influences @ influences, variance)
+
+
+def test_the_area_is_for_two_classes(random):
+    answers = Answers(np.zeros(40), EVERY, np.zeros(40), np.zeros(40))
+    with pytest.raises(ValueError, match="for two classes, and y has 3: use"):
+        checked_scoring("roc_auc", MKFDA()).of(np.arange(40) % 3, answers, np.ones(40))
 
 
 @pytest.mark.parametrize("shape", [(40,), (40, 1), (40, 3)])
@@ -77,7 +113,7 @@ def test_the_first_is_the_default_and_a_function_is_taken_as_it_is(random):
 
 
 @pytest.mark.parametrize(
-    ("given", "of_classes"), [("roc_auc", True), ("r2", True), ("accuracy", False), (3, True)]
+    ("given", "of_classes"), [("f1", True), ("r2", True), ("accuracy", False), (3, True)]
 )
 def test_scores_without_losses_of_samples_are_refused(given, of_classes):
     with pytest.raises(ValueError, match="a loss of every single sample"):
@@ -102,3 +138,14 @@ def test_constant_targets_have_no_r2():
         checked_scoring("r2", estimator_of(False)).of(
             np.ones(40), Answers(np.zeros(40), EVERY), np.ones(40)
         )
+
+
+@pytest.mark.parametrize("n_wrong", [0, 1, 5, 40])
+def test_intervals_of_balanced_accuracy_are_in_range(n_wrong):
+    y = np.arange(40) % 2
+    predictions = np.where(np.arange(40) < n_wrong, 1 - y, y)
+    scoring = checked_scoring("balanced_accuracy", MKFDA())
+    losses = scoring.of(y, Answers(predictions, EVERY), np.ones(40))
+    found = scoring.score(Intervals(np.ones(40), 0.95, most=scoring.most).of(losses))
+    assert 0.0 <= found.low <= found.value <= found.high <= 1.0
+    assert found.high - found.low > 0.05

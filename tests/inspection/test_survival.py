@@ -275,3 +275,56 @@ def test_whole_numbers_have_predictions_between_them():
     whole = view_importance(MKSVR(KERNEL), views, y, **options)
     same = view_importance(MKSVR(KERNEL), views, y.astype(float), **options)
     assert whole.score == same.score
+
+
+# -- strata and entries ----------------------------------------------------------------------
+
+STRATA = np.where(np.arange(len(Y)) % 3, "north", "south")
+LATER = survival_array((EVENT, TIME + 1.0))
+ENTRY = np.where(np.arange(len(Y)) % 2, 0.0, 0.3 * LATER["time"])
+
+
+def test_strata_and_entries_by_hand():
+    stack, splits = stack_of(VIEWS), list(StratifiedKFold(3).split(EVENT, EVENT))
+    found = view_importance(
+        *(MKCox("precomputed", p=1.5), stack, LATER),
+        **{"cv": splits, "n_resamples": 3, "strata": STRATA, "entry": ENTRY},
+    )
+    assert found.resampled_weights.shape == (3, 3)
+
+    def index(kernels):
+        risk, some = np.empty(len(Y)), stack.select(kernels)
+        for train, test in splits:
+            model = MKCox("precomputed", p=1.5).fit(
+                some[np.ix_(train, train)], LATER[train], strata=STRATA[train], entry=ENTRY[train]
+            )
+            risk[test] = model.predict(some[np.ix_(test, train)])
+        return concordance_index(EVENT, TIME, risk, strata=STRATA)
+
+    assert found.score == pytest.approx(index([0, 1, 2]))
+    assert found.fall[1] == pytest.approx(index([0, 1, 2]) - index([0, 2]))
+    assert found.score_interval[0] < found.score < found.score_interval[1]
+
+
+def test_strata_of_a_search():
+    model = MKCoxCV("precomputed", ps=[2.0], regs=[1.0], cv=3)
+    stack = stack_of(VIEWS)
+    found = view_importance(model, stack, Y, n_resamples=0, strata=STRATA)
+    held_out = model.fit(stack, Y, strata=STRATA).left_out_predictions_
+    assert found.score == pytest.approx(concordance_index(EVENT, TIME, held_out, strata=STRATA))
+
+
+def test_strata_are_matched_by_label():
+    labels = [f"s{i}" for i in range(len(Y))]
+    frames = {name: pd.DataFrame(view, index=labels) for name, view in VIEWS.items()}
+    shuffled = pd.Series(STRATA, index=labels).sample(frac=1.0, random_state=0)
+    options = {"cv": 3, "n_resamples": 0}
+    y = pd.DataFrame({"event": EVENT, "time": TIME}, index=labels)
+    with pytest.warns(UserWarning, match="another order"):
+        found = view_importance(COX, frames, y, strata=shuffled, **options)
+    assert found.score == view_importance(COX, VIEWS, Y, strata=STRATA, **options).score
+
+
+def test_strata_are_for_survival_models():
+    with pytest.raises(TypeError, match="strata is for survival models, and MKSVR is none"):
+        view_importance(MKSVR(KERNEL), VIEWS, TIME, strata=STRATA)

@@ -271,7 +271,7 @@ def test_too_much_memory_names_the_ways_out(monkeypatch):
     monkeypatch.setattr(numerics, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError) as caught:
         UNION(X)
-    for way in ("float32", "memmap=", 'solver="coordinate"', "approximation=Nystrom()"):
+    for way in ("float32", "memmap=", 'solver="coordinate"', 'approximation="nystrom"'):
         assert way in str(caught.value)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 from types import SimpleNamespace
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,6 +150,52 @@ def test_modalities(frames):
     assert views.labels.tolist() == list(frames["left"].index)
     single.X = sparse.csr_array(single.X)
     assert sparse.issparse(Views(single)["X"])
+
+
+def with_layers(frame, **layers):
+    """What an AnnData with layers looks like."""
+    data = annotated(frame)
+    data.layers = {None: data.X, **layers}
+    data.to_df = lambda layer=None: pd.DataFrame(
+        data.layers[layer], index=frame.index, columns=frame.columns
+    )
+    return data
+
+
+def test_layers(frames):
+    left, right = frames["left"], frames["right"]
+    data = with_layers(left, counts=2.0 * left.to_numpy())
+    views = Views(data, layer="counts")
+    assert views.names == ["counts"]
+    pd.testing.assert_frame_equal(views["counts"], 2.0 * left, check_dtype=False)
+    data.layers["counts"] = sparse.csr_array(data.layers["counts"])
+    assert sparse.issparse(Views(data, layer="counts")["counts"])
+    assert Views(data, layer="counts").column_names("counts") == list(left.columns)
+
+    several = SimpleNamespace(mod={"l": data, "r": with_layers(right)})
+    assert Views(several, layer={"l": "counts"}).names == ["l/counts", "r"]
+    with pytest.raises(ValueError, match=r"modality 'r': there is no layer 'counts'"):
+        Views(several, layer="counts")
+    with pytest.raises(ValueError, match=r"there is no modality 'x'; modalities: l, r"):
+        Views(several, layer={"x": "counts"})
+    with pytest.raises(ValueError, match=r"there is no layer 'raw'; layers: 'counts'"):
+        Views(data, layer="raw")
+    with pytest.raises(TypeError, match="the name of a layer"):
+        Views(data, layer={"l": "counts"})
+    with pytest.raises(ValueError, match="layer is for AnnData and MuData"):
+        Views(frames, layer="counts")
+    data.obsm["counts"] = np.eye(4)
+    with pytest.raises(ValueError, match="both a layer and an entry of obsm are called 'counts'"):
+        Views(data, layer="counts")
+
+
+def test_arrow_tables_and_frames_of_narwhals_are_the_frames_they_hold(frames):
+    expected = Views(frames)
+    for container in (pa.Table.from_pandas, nw.from_native):
+        views = Views({name: container(frame) for name, frame in frames.items()})
+        assert views.labels.tolist() == expected.labels.tolist()
+        for name in frames:
+            pd.testing.assert_frame_equal(views[name], expected[name])
 
 
 def test_polars_series_and_objects():

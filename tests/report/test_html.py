@@ -91,6 +91,18 @@ def test_sections_are_the_parts_of_the_data():
     assert alone.sections == ["learnt", "proof", "data", "reproduce"]
 
 
+def test_kernels_are_folded_by_view():
+    views, y = views_and_classes()
+    model = MKFDA(p=2).fit(views, y)
+    page = report(model, views, y, importance=False).html
+    n_kernels = len(model.kernel_names_) // len(views)
+    for view in views:
+        start = page.index(f"{view}</bdi>: {n_kernels} kernels</summary>")
+        table = page[start : page.index("</details>", start)]
+        rows = [name for name in model.kernel_names_ if f"{name}</bdi>" in table]
+        assert rows == [name for name in model.kernel_names_ if name.startswith(f"{view}:")]
+
+
 def test_the_page_says_what_the_data_say():
     data, words = reported("plain").data, page("plain").words
     for answer in data["answers"]:

@@ -100,6 +100,24 @@ def test_an_approximation_says_its_errors_and_what_is_certified():
     assert "approximate kernels" in data["answers"][-1]["detail"]
 
 
+def test_weights_are_not_said_to_matter():
+    X, y = IRIS
+    data = summarize(MKFDA(p=1).fit(X, y))
+    assert data["answers"][0]["question"] == "Where is the weight?"
+    data = summarize(MKFDA(p=1).fit(X, y), X, y, importance=True)
+    assert data["answers"][0]["question"] == "What matters?"
+
+
+@pytest.mark.parametrize("model", [MKFDA(p=np.inf), MKFDACV(ps=[np.inf], regs=[1.0])], ids=repr)
+def test_equal_weights_are_not_called_the_best(model):
+    X, y = IRIS
+    data = summarize(model.fit(X, y))
+    assert data["answers"][0]["answer"] == "Equal for all kernels"
+    last = data["answers"][-1]
+    assert (last["question"], last["answer"]) == ("Are the weights learnt?", "No: they are equal")
+    assert "certified" not in last["detail"]
+
+
 def test_weights_that_a_rule_has_set_are_not_called_the_best():
     X, y = IRIS
     questions = [one["question"] for one in summarize(Average().fit(X, y))["answers"]]

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import log_loss
 
-from manykernels import MKGLMCV, MKCox, MKCoxCV, MKLogisticCV
+from manykernels import MKGLMCV, MKCox, MKCoxCV, MKLogisticCV, MKRidge
 from manykernels.datasets import make_survival_views
 from manykernels.kernels import RBF
 from manykernels.metrics import concordance_index, concordance_interval
@@ -129,6 +129,33 @@ def test_strata_have_hazards_of_their_own():
     data = summarize(fitted, VIEWS, Y, importance=False)
     assert "every stratum has a baseline hazard of its own" in data["judged"]["survival"]
     assert "every stratum has a baseline hazard of its own" in Report(data).html
+
+
+def test_strata_that_are_passed():
+    strata = np.where(np.arange(90) % 2, "north", "south")
+    entry = np.zeros(90)
+    fitted = MKCoxCV(RBF(), ps=[2], regs=[10.0], cv=3).fit(VIEWS, Y, strata=strata, entry=entry)
+    data = summarize(fitted, VIEWS, Y, importance=False, strata=strata, entry=entry)
+    risk, scores = fitted.left_out_predictions_, data["judged"]["scores"]
+    index = concordance_index(Y["event"], Y["time"], risk, strata=strata)
+    assert scores[0]["value"] == pytest.approx(index)
+    assert scores[1]["value"] == pytest.approx(fitted.left_out_score_)
+    groups = data["judged"]["survival"]["groups"]
+    hazards = fitted.baseline_hazard_
+    by_hand = [
+        np.exp(-hazards[name](groups["horizon"]) * np.exp(r))
+        for name, r in zip(strata, risk, strict=True)
+    ]
+    assert_allclose(np.average(groups["predicted"], weights=groups["sizes"]), np.mean(by_hand))
+    assert "calibration is not shown" not in Report(data).html
+
+
+def test_strata_of_other_models_are_refused():
+    fitted = MKRidge().fit(VIEWS["genes"], Y["time"])
+    with pytest.raises(TypeError, match="strata is for survival models, not MKRidge"):
+        summarize(fitted, VIEWS["genes"], Y["time"], strata=np.zeros(90))
+    with pytest.raises(ValueError, match="report got strata without X"):
+        summarize(fitted, strata=np.zeros(90))
 
 
 def test_few_samples_and_few_events():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from functools import partial
 
@@ -32,7 +33,9 @@ from manykernels import (
     Views,
     rbf_grid,
 )
+from manykernels.estimators.feature_data import announce_search
 from manykernels.kernels import RBF, Linear, Polynomial
+from manykernels.report.summary import summarize
 from manykernels.scale import Fixed
 from tests.problems import broken_unexpectedly, scikit_learn_checks, slow
 
@@ -542,7 +545,7 @@ def test_rows_that_are_not_in_memory_need_an_approximation():
         ({"kernels": "precomputed"}, "computes features of rows"),
         ({"solver": "coordinate"}, "solver='newton'"),
         ({"solver": "sdp", "p": 1}, "solver='newton'"),
-        ({"approximation": "nystrom"}, "The 'approximation' parameter of MKFDA"),
+        ({"approximation": "nystroem"}, "The 'approximation' parameter of MKFDA"),
         ({"approximation": Nystrom(n_landmarks=500)}, "n_landmarks=500 is more than"),
     ],
 )
@@ -667,3 +670,59 @@ def test_transformers_that_leave_gaps(approximation, row):
     where = rf"missing value \(NaN\) at row {row}" if row < 4096 else "From row 4096 on: .*row 404"
     with pytest.raises(ValueError, match=where):
         model.predict(broken)
+
+
+# -- approximations by name, and estimates before a search ------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "approximation"), [("nystrom", Nystrom()), ("random", RandomFeatures())]
+)
+def test_approximations_have_names(name, approximation):
+    named = MKFDA(RBF(1.0), approximation=name).fit(X, Y)
+    same = MKFDA(RBF(1.0), approximation=approximation).fit(X, Y)
+    np.testing.assert_array_equal(named.decision_function(X), same.decision_function(X))
+    more = clone(named).partial_fit(X[:100], Y[:100], classes=np.unique(Y)).partial_fit(X, Y)
+    assert more.predict(X).shape == Y.shape
+    assert summarize(named, X, Y)["proof"]["approximate"] == type(approximation).__name__
+
+
+def test_names_of_approximations_that_do_not_exist():
+    with pytest.raises(ValueError, match="'nystroem'"):
+        MKFDA(RBF(1.0), approximation="nystroem").fit(X, Y)
+
+
+def test_a_long_search_is_announced(monkeypatch):
+    monkeypatch.setattr("manykernels.estimators.feature_data._SECONDS_OF_FACTORS", 1e-3)
+    sentence = (
+        r"MKFDACV learns from 150 rows and \d kernels, whose matrices take 0.0 GiB, in about "
+        r"\d+ hours\. approximation=\"nystrom\" learns from landmarks in a fraction of that"
+    )
+    with pytest.warns(UserWarning, match=sentence):
+        MKFDACV(WIDTHS, **GRID).fit(X, Y)
+    with pytest.warns(UserWarning, match="there is MKFDACV, which with approximation"):
+        mk.MKSVCCV(WIDTHS, ps=[1.0], Cs=[1.0]).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MKFDACV(WIDTHS, **GRID, approximation="nystrom").fit(X, Y)
+
+
+def test_the_estimate_is_that_of_the_measured_searches(monkeypatch):
+    """White wine, 14 kernels and 40 points: 32 s for 2000 rows, four minutes for 4898."""
+    told = []
+    monkeypatch.setattr(
+        "manykernels.estimators.feature_data.warn_caller", lambda text, kind: told.append(text)
+    )
+    announce_search(mk.MKRidgeCV(), 2000, 14, 33)
+    assert told == []
+    announce_search(mk.MKRidgeCV(), 4898, 14, 33)
+    minutes = int(re.search(r"about (\d+) minutes", told[0])[1])
+    assert 3 <= minutes <= 5
+
+
+def test_memory_errors_name_the_approximation():
+    rows = np.lib.stride_tricks.as_strided(np.zeros(4), (200_000, 4), (0, 8))
+    with pytest.raises(MemoryError, match='approximation="nystrom"'):
+        MKFDACV(WIDTHS, **GRID).fit(rows + np.arange(200_000)[:, None], np.arange(200_000) % 2)
+    with pytest.raises(MemoryError, match='approximation="nystrom"'):
+        MKFDA(WIDTHS).fit(rows + np.arange(200_000)[:, None], np.arange(200_000) % 2)

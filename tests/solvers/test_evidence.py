@@ -19,6 +19,7 @@ from manykernels import (
     KernelStack,
     MKRidge,
     MKRidgeCV,
+    kernels_for,
     load,
     save,
     view_importance,
@@ -249,7 +250,7 @@ def test_search_tries_it_beside_the_norms(friedman):
     alone = MKRidgeCV(ps=["evidence"]).fit(X, y)
     assert np.isnan(alone.p_)
     assert alone.best_score_ == pytest.approx(curve[1, 0])
-    plain = MKRidge(p="evidence", tol=1e-5).fit(X, y)
+    plain = MKRidge(kernels_for(X, relevance=True), p="evidence", tol=1e-5).fit(X, y)
     np.testing.assert_allclose(alone.predict(X), plain.predict(X))
     assert alone.reg_ == plain.reg_
     np.testing.assert_allclose(alone.left_out_score_, alone.best_score_, atol=0.1)

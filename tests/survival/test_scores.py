@@ -161,6 +161,23 @@ def test_influences_are_derivatives(seed):
     assert influences.sum() == pytest.approx(0.0, abs=1e-13)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_influences_within_strata_are_derivatives(seed):
+    event, time, risk, weight = sample(seed)
+    strata = np.arange(len(time)) % 2
+    options = {"sample_weight": weight, "strata": strata}
+    influences = concordance_influences(event, time, risk, **options)
+    step = 1e-5
+    for i in np.flatnonzero(weight):
+        sides = []
+        for sign in (1.0, -1.0):
+            moved = weight.copy()
+            moved[i] *= np.exp(sign * step)
+            options["sample_weight"] = moved
+            sides.append(concordance_index(event, time, risk, **options))
+        assert influences[i] == pytest.approx((sides[0] - sides[1]) / (2 * step), abs=1e-8)
+
+
 def test_the_standard_error_is_that_of_the_jackknife():
     event, time, risk = proportional(np.random.default_rng(0), 400, 1.0)
     rows = np.arange(400)

@@ -16,13 +16,27 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.base import (
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    clone,
+    is_classifier,
+    is_regressor,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import MKSVC
 from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator
-from ..estimators.inputs import Source, block_while_fitting, by_blocks, matched_by_label, scored
+from ..estimators.inputs import (
+    Source,
+    block_while_fitting,
+    by_blocks,
+    in_container,
+    matched_by_label,
+    scored,
+)
 from ..estimators.kernel_data import (
     KernelPredictor,
     TrainingKernels,
@@ -44,7 +58,7 @@ from ..estimators.training_rows import (
 from ..kernels import KernelStack
 from ..kernels.tables import Table
 from ..kernels.transforms import Chain
-from ..utils.sklearn import groups_for, num_samples
+from ..utils.sklearn import SetOutputMixin, groups_for, num_samples
 from ..utils.storable import storable
 
 Numbers = tuple[np.ndarray, np.ndarray]
@@ -348,6 +362,8 @@ class OneKernelMachine:
     _default: ClassVar[type] = MKSVC
     #: Whether the weights of the rule do not depend on y, which may then have several labels.
     _takes_labels: ClassVar[bool] = False
+    #: Results of these methods come in the container of ``set_output``.
+    _sklearn_auto_wrap_output_keys: ClassVar[set[str]] = {"transform"}
 
     estimator_: ClassVar[Any]
     _predictor: ClassVar[MergedKernel]
@@ -478,10 +494,27 @@ class OneKernelMachine:
         return self._answers("predict_log_proba", X)
 
     @available_if(_offers("transform"))
-    @by_blocks
     def transform(self, X: Table) -> np.ndarray:
         """Project on the discriminant directions."""
+        return in_container(self, self._projected(X), X)
+
+    @by_blocks
+    def _projected(self, X: Table) -> np.ndarray:
         return self._answers("transform", X)
+
+    @available_if(_offers("transform"))
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set what ``transform`` returns: "default" (an array), "pandas" or "polars"."""
+        return SetOutputMixin.set_output(self, transform=transform)
+
+    @available_if(_offers("transform"))
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
+        """Return names of the discriminant directions: the class name with a number."""
+        return ClassNamePrefixFeaturesOutMixin.get_feature_names_out(self, input_features)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.estimator_._n_features_out
 
     @available_if(_offers("transform"))
     def fit_transform(

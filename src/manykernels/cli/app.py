@@ -72,11 +72,11 @@ MatchIds = Annotated[
     ),
 ]
 Target = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="COLUMN",
         help="Column to predict, in the file of any view, or FILE:COLUMN. It is never used as a "
-        "feature.",
+        "feature. Repeat the option for several numbers, or for several labels that are 0 or 1.",
     ),
 ]
 Time = Annotated[
@@ -93,6 +93,29 @@ Event = Annotated[
         metavar="COLUMN[=VALUE]",
         help="With --time: column that is true or 1 if the event was observed, and false or 0 if "
         "the sample was censored. Other values of observed events are named: status=dead.",
+    ),
+]
+Entry = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="With --time: column with the time at which a sample came under observation.",
+    ),
+]
+Strata = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="For survival times: column with parts of the samples, such as centres, that have "
+        "baseline hazards of their own. Samples are compared within them.",
+    ),
+]
+Scoring = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Score, as in scikit-learn: accuracy, balanced_accuracy, roc_auc, neg_log_loss, r2, "
+        "neg_mean_absolute_error, concordance_index and others. Larger is better.",
     ),
 ]
 Sets = Annotated[
@@ -202,10 +225,19 @@ Table = Annotated[
 ]
 
 
-def _request(context: typer.Context) -> Request:
-    """Return the request given by the options that several commands share."""
-    options = {name: value for name, value in context.params.items() if name in OPTIONS}
-    return Request.of(context.params["view"] or (), context.params.get("spec"), **options)
+def _request(context: typer.Context, model: Path | None = None) -> Request:
+    """Return the request given by the options that several commands share.
+
+    With a model, options that are not given are those of its fit.
+    """
+    given, noted = context.params, None
+    options = {name: value for name, value in given.items() if name in OPTIONS}
+    options["target"] = options.get("target") or None
+    if model is not None:
+        from .commands import samples_of_model
+
+        noted = samples_of_model(model, given)
+    return Request.of(given["view"] or (), given.get("spec"), noted, **options)
 
 
 def _show_version(requested: bool) -> None:
@@ -248,6 +280,8 @@ def fit(
     target: Target = None,
     time: Time = None,
     event: Event = None,
+    entry: Entry = None,
+    strata: Strata = None,
     groups: Groups = None,
     sets: Sets = None,
     missing: Missing = None,
@@ -255,6 +289,7 @@ def fit(
     impute: Impute = None,
     task: Task = None,
     machine: Machine = None,
+    scoring: Scoring = None,
     p: Norm = None,
     reg: Reg = None,
     C: Penalty = None,
@@ -316,6 +351,15 @@ def predict(
     encoding: Encoding = None,
     transpose: Transpose = None,
     match_ids: MatchIds = None,
+    strata: Strata = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="0.9",
+            help="For numbers: also predict intervals that contain the target with this "
+            "probability, such as 0.9.",
+        ),
+    ] = None,
     at: Annotated[
         str | None,
         typer.Option(
@@ -348,6 +392,7 @@ def predict(
         model,
         _request(context),
         at=at,
+        coverage=coverage,
         output=output,
         escape_formulas=escape_formulas,
         force=force,
@@ -376,6 +421,14 @@ def inspect(
 @app.command()
 def importance(
     context: typer.Context,
+    model: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[MODEL]",
+            help="Model file written by fit, in place of the options of a fit. The files of its "
+            "samples are read again.",
+        ),
+    ] = None,
     view: View = None,
     index: Index = None,
     encoding: Encoding = None,
@@ -384,6 +437,8 @@ def importance(
     target: Target = None,
     time: Time = None,
     event: Event = None,
+    entry: Entry = None,
+    strata: Strata = None,
     groups: Groups = None,
     sets: Sets = None,
     missing: Missing = None,
@@ -391,6 +446,7 @@ def importance(
     impute: Impute = None,
     task: Task = None,
     machine: Machine = None,
+    scoring: Scoring = None,
     p: Norm = None,
     reg: Reg = None,
     C: Penalty = None,
@@ -413,11 +469,19 @@ def importance(
     \b
     Examples:
       manykernels importance --view a=a.csv --view b=b.csv --index id --target label --p 2 --reg 1
+      manykernels importance model.skops --scoring balanced_accuracy
       manykernels importance --view a=a.csv --index id --target label --columns
     """
     from .commands import importance as run
 
-    run(_request(context), columns=columns, resamples=resamples, output=output, force=force)
+    run(
+        _request(context, model),
+        model,
+        columns=columns,
+        resamples=resamples,
+        output=output,
+        force=force,
+    )
 
 
 @app.command()
@@ -431,11 +495,14 @@ def compare(
     target: Target = None,
     time: Time = None,
     event: Event = None,
+    entry: Entry = None,
+    strata: Strata = None,
     groups: Groups = None,
     missing: Missing = None,
     indefinite: Indefinite = None,
     impute: Impute = None,
     task: Task = None,
+    scoring: Scoring = None,
     p: Norm = None,
     reg: Reg = None,
     spec: Spec = None,
@@ -444,8 +511,10 @@ def compare(
         typer.Option(
             metavar="LIST",
             help="Comma-separated methods: fisher, svm, logistic, poisson, cox (learnt weights), "
-            "sum (equal weights), single (each view alone). The last two are of the first of the "
-            "others. By default fisher or, for survival times, cox, with sum and single.",
+            "sum (equal weights), single (each view alone); of scikit-learn constant (most "
+            "frequent class, or mean), linear (logistic or ridge regression), boosting (gradient "
+            "boosted trees). sum and single are of the first machine. By default fisher, sum, "
+            "single and those of scikit-learn, for survival times cox, sum and single.",
         ),
     ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
@@ -611,10 +680,15 @@ def _print_misuse(error: BaseException) -> int:
 
 
 def _print(message: str, code: int) -> int:
-    print(f"manykernels: {sentence(message)}", file=sys.stderr)
+    print(f"manykernels: {sentence(_for_terminal(message))}", file=sys.stderr)
     return code
+
+
+def _for_terminal(message: str) -> str:
+    """Replace a parameter of Python in a message by the option."""
+    return message.replace('approximation="nystrom"', "--approximation nystrom")
 
 
 def _print_warning(message: Warning | str, *args: object, **kwargs: object) -> None:
     """Print a warning without the line of code that caused it."""
-    print(f"note: {sentence(str(message))}", file=sys.stderr)
+    print(f"note: {sentence(_for_terminal(str(message)))}", file=sys.stderr)

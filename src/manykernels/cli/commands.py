@@ -19,6 +19,7 @@ import pandas as pd
 from sklearn.metrics import d2_tweedie_score, make_scorer
 
 from ..comparison import compare as compared
+from ..comparison.baselines import BASELINES, baselines_for
 from ..datasets import load_digit_views
 from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
@@ -30,7 +31,6 @@ from ..persistence import load, save
 from ..persistence.models import header_of
 from ..report.findings import Samples as ReportSamples
 from ..report.findings import judgement
-from ..survival.curves import survival_probabilities
 from ..utils.files import replacing
 from .cells import check_cells, refuse_texts
 from .console import (
@@ -46,10 +46,11 @@ from .console import (
 )
 from .files import Contents
 from .reading import Reading, check_labels
-from .request import Request, ViewRequest
+from .request import Request, ViewRequest, parsed_column
 from .samples import (
     Samples,
     all_matrices,
+    column_of,
     estimator_for,
     labelled,
     machine_for,
@@ -57,6 +58,7 @@ from .samples import (
     refuse_empty_cells,
     refuse_missing_views,
     training_samples,
+    values_of,
 )
 
 
@@ -176,11 +178,15 @@ def fit(
     outputs.claim(output, "--output", (".skops",))
     outputs.claim(report, "--report", (".html",))
     outputs.claim(predictions, "--predictions", TABLES)
+    if len(request.scoring) > 1:
+        raise UsageError(f"--scoring {','.join(request.scoring)}: fit chooses by one score.")
     samples = training_samples(request)
     say_samples(request, samples)
-    model = with_progress(estimator_for(request, samples))
-    model.fit(samples.X, samples.y, groups=samples.groups)
-    outputs.add("model", output, lambda path: save(model, path))
+    scoring = next(iter(request.scoring), None)
+    model = with_progress(estimator_for(request, samples, scoring))
+    model.fit(samples.X, samples.y, **samples.about)
+    notes = {"samples": request.notes(output.parent)}
+    outputs.add("model", output, lambda path: save(model, path, notes=notes))
     outputs.add("report", report, lambda path: write_report(model, samples, path))
     outputs.add(
         "predictions",
@@ -188,7 +194,7 @@ def fit(
         lambda path: save_table(left_out(model, samples), path, escape_formulas),
     )
     outputs.write()
-    say_fit(model, samples, request.sets)
+    say_fit(model, samples, request.sets, scoring)
     outputs.report()
 
 
@@ -196,7 +202,7 @@ def write_report(model: KernelEstimator, samples: Samples, path: Path) -> None:
     """Write the report of a fitted model."""
     from ..report import report  # type: ignore[attr-defined]
 
-    report(model, samples.X, samples.y, groups=samples.groups).save(path)
+    report(model, samples.X, samples.y, **samples.about).save(path)
 
 
 def left_out(model: KernelEstimator, samples: Samples) -> pd.DataFrame:
@@ -205,6 +211,12 @@ def left_out(model: KernelEstimator, samples: Samples) -> pd.DataFrame:
     assert answers is not None
     rows = np.arange(len(samples.labels)) if answers.rows is None else answers.rows
     labels = named(samples.labels)[rows]
+    if samples.names:
+        predictions = pd.DataFrame(answers.predictions, labels, columns=samples.names)
+        targets = samples.y.iloc[rows].set_axis(labels)
+        return pd.concat(
+            [targets.add_prefix("target_"), predictions.add_prefix("prediction_")], axis=1
+        )
     if answers.log_proba is not None:
         probabilities = np.exp(answers.log_proba)
         table = class_table(model.classes_, probabilities, labels, answers.predictions)
@@ -237,16 +249,25 @@ def class_table(
 def say_samples(request: Request, samples: Samples) -> None:
     """Print the number of samples, the target and the views."""
     X, y = samples.X, samples.y
+    names = {column.role: column.name for column in request.columns}
     if samples.task == "survival":
         ends = f"from {y['time'].min():.4g} to {y['time'].max():.4g}"
         say(
-            f"{len(y)} samples, {y['event'].sum()} with the event {request.event!r}, times "
-            f"{request.time!r} {ends}"
+            f"{len(y)} samples, {y['event'].sum()} with the event {names['event']!r}, times "
+            f"{names['time']!r} {ends}"
         )
+    elif samples.names:
+        say(f"{len(y)} samples, {len(samples.names)} targets")
+        for name in samples.names:
+            if samples.task == "classification":
+                say(f"target {name!r}: a label, that {y[name].sum()} samples have")
+            else:
+                say(f"target {name!r}: {_target(y[name], request, samples.task)}")
     else:
-        say(f"{len(y)} samples, target {request.target!r}: {_target(y, samples.task)}")
-    if samples.groups is not None:
-        say(f"{samples.groups.nunique()} groups by {request.groups!r}")
+        say(f"{len(y)} samples, target {names['target']!r}: {_target(y, request, samples.task)}")
+    for role in ("groups", "strata"):
+        if role in samples.about:
+            say(f"{samples.about[role].nunique()} {role} by {names[role]!r}")
     if samples.precomputed:
         say(f"{X.n_kernels} kernels: {', '.join(map(printable, X.names))}")
         return
@@ -256,40 +277,50 @@ def say_samples(request: Request, samples: Samples) -> None:
         say(f"view {name}: {size}" + (f", {lacking} samples lack it" if lacking else ""))
 
 
-def _target(y: pd.Series, task: str) -> str:
+def _target(y: pd.Series, request: Request, task: str) -> str:
+    """Describe a target, and how to change what it is taken for if that was guessed."""
+    guessed = request.task == "auto" and pd.api.types.is_numeric_dtype(y)
     if task == "regression":
-        return (
-            f"numbers from {y.min():.4g} to {y.max():.4g} "
-            "(pass --task classification if they are classes)"
-        )
+        whole = bool((y == np.floor(y)).all())
+        advice = " (pass --task classification if they are classes)" if guessed and whole else ""
+        return f"numbers from {y.min():.4g} to {y.max():.4g}{advice}"
     if task == "counts":
         return f"counts from {y.min():g} to {y.max():g}"
     counts = y.value_counts().sort_index()
+    advice = "; pass --task regression to learn numbers" if guessed and len(counts) > 2 else ""
     if len(counts) > _MOST_COUNTED:
-        return f"{len(counts)} classes"
+        return f"{len(counts)} classes{advice}"
     shown = (f"{n} {printable(str(name))}" for name, n in counts.items())
-    return f"{len(counts)} classes ({', '.join(shown)})"
+    return f"{len(counts)} classes ({', '.join(shown)}){advice}"
 
 
-def say_fit(model: KernelEstimator, samples: Samples, sets: str | None = None) -> None:
+def say_fit(
+    model: KernelEstimator,
+    samples: Samples,
+    sets: str | None = None,
+    scoring: str | None = None,
+) -> None:
     """Print the score, the chosen parameters, the weights and the certificate.
 
-    `sets` is the view with a kernel for each of several sets of columns.
+    `sets` is the view with a kernel for each of several sets of columns, and `scoring` the score
+    that was asked for.
     """
-    groups = samples.groups
-    known = ReportSamples.read(model, samples.X, samples.y, groups=groups, new=False)
+    known = ReportSamples.read(model, samples.X, samples.y, **samples.about, new=False)
     judged = judgement(model, known)
     assert isinstance(judged, dict)
     score = judged["scores"][0]
-    interval = f"[{score['low']:.3f}, {score['high']:.3f}]"
-    say(
-        f"{type(model).__name__}: {score['name']} {score['value']:.3f} {interval}, {judged['how']}"
-    )
-    say(f"chosen: {chosen(model)}")
+    interval = f" [{score['low']:.3f}, {score['high']:.3f}]" if "low" in score else ""
+    say(f"{type(model).__name__}: {score['name']} {score['value']:.3f}{interval}, {judged['how']}")
+    by = ""
+    if scoring is not None:
+        by = f", by {scoring}, which is {np.mean(model.left_out_score_):.3f} for held-out samples"
+    say(f"chosen: {chosen(model)}{by}")
     say_bars("weights of views:", view_shares(model))
     if sets is not None:
         of_sets = [pair for pair in kernel_shares(model) if pair[0].startswith(f"{sets}:")]
         say_bars("weights of sets:", largest(of_sets))
+    if np.isinf(getattr(model, "p_", 0.0)).all() and len(model.kernel_names_) > 1:
+        say("p = inf: all kernels have the same weight, and none is learnt.")
     say(str(model.certificate_))
 
 
@@ -297,12 +328,13 @@ def chosen(model: KernelEstimator) -> str:
     """Return the parameters chosen by a search, as text."""
     symbols = {"p_": "p", "reg_": "λ", "C_": "C", "epsilon_": "ε"}
     values = {
-        symbol: f"{getattr(model, name):.4g}"
+        symbol: " and ".join(
+            "by evidence" if np.isnan(value) else f"{value:.4g}"
+            for value in np.atleast_1d(getattr(model, name))
+        )
         for name, symbol in symbols.items()
         if hasattr(model, name)
     }
-    if values.get("p") == "nan":
-        values["p"] = "by evidence"
     if hasattr(model, "kernel_set_"):
         values = {"kernel set": printable(model.kernel_set_), **values}
     return ", ".join(f"{symbol} = {value}" for symbol, value in values.items())
@@ -348,6 +380,7 @@ def predict(
     request: Request,
     *,
     at: str | None,
+    coverage: float | None,
     output: Path | None,
     escape_formulas: bool,
     force: bool,
@@ -356,12 +389,20 @@ def predict(
     times = None if at is None else times_of(at)
     outputs = Outputs([model_file, *request.files], force=force)
     outputs.claim(output, "--output", TABLES)
-    model = opened(model_file)
+    model, known = opened(model_file), noted(model_file)
     if times is not None:
-        refuse_times(model, times)
-    X, labels = new_samples(model, request)
+        refuse_times(model, times, request)
+    if coverage is not None and not hasattr(model, "predict_interval"):
+        raise UsageError(
+            "--coverage is for predictions of numbers by --machine fisher or svm, and "
+            f"{type(model).__name__} has no prediction intervals."
+        )
+    if request.index is None and known.get("index") is not None:
+        request = replace(request, index=str(known["index"]))
+    X, labels, strata = new_samples(model, request)
     try:
-        table = prediction_table(model, X, labels, times)
+        names = [parsed_column(str(text), "target").name for text in known.get("target", [])]
+        table = prediction_table(model, X, labels, names, times, strata, coverage)
     except ValueError:
         if isinstance(X, Views):
             refuse_empty_cells(X, "fit the model with --impute")
@@ -384,18 +425,47 @@ def times_of(text: str) -> list[float]:
     return times
 
 
-def refuse_times(model: KernelEstimator, times: list[float]) -> None:
+def noted(path: Path) -> dict[str, Any]:
+    """Return the specification of the samples that a model was fitted to, if its file has one."""
+    notes = header_of(path).get("notes")
+    known = notes.get("samples") if isinstance(notes, dict) else None
+    return known if isinstance(known, dict) else {}
+
+
+def samples_of_model(path: Path, given: dict[str, Any]) -> tuple[dict[str, Any], Path]:
+    """Return the specification of the samples of a model, and the path of the model.
+
+    `given` are the options of the command, which must not change the model.
+    """
+    for name in ("machine", "task", "sets", "missing", "impute", "p", "reg", "C", "spec"):
+        if given.get(name) is not None:
+            raise UsageError(f"--{name} is part of the model {str(path)!r}: remove the option.")
+    if not path.is_file():
+        raise DataError(f"There is no model file {str(path)!r}.")
+    known = noted(path)
+    if not known and not given.get("view"):
+        raise DataError(
+            f"{str(path)!r} does not tell which files it was fitted to: pass --view, --index and "
+            "--target as for fit."
+        )
+    return known, path
+
+
+def refuse_times(model: KernelEstimator, times: list[float], request: Request) -> None:
     """Raise if a model does not predict the probability of survival at some times."""
     if not isinstance(model, SurvivalEstimator):
         raise UsageError(
             f"--at is for survival times, and {type(model).__name__} does not predict them."
         )
-    if isinstance(model.baseline_hazard_, dict):
-        raise DataError(
-            "--at needs the strata of new samples, with which the model was fitted: predict in "
-            "Python, with predict_survival_function(X, strata=…)."
+    hazards = model.baseline_hazard_
+    if isinstance(hazards, dict) and request.column("strata") is None:
+        raise UsageError(
+            "--at needs the strata of the new samples, since the model was fitted with strata: "
+            "pass --strata with the name of their column, or file.csv:column."
         )
-    end = model.baseline_hazard_.end
+    if not isinstance(hazards, dict):
+        hazards = {None: hazards}
+    end = min(hazard.end for hazard in hazards.values())
     if max(times) > end:
         raise DataError(
             f"--at {max(times):g} is too late: no training sample was observed beyond {end:g}."
@@ -421,39 +491,82 @@ def prediction_table(
     model: KernelEstimator,
     X: Views | KernelStack,
     labels: pd.Index,
-    times: list[float] | None = None,
+    names: list[str],
+    times: list[float] | None,
+    strata: pd.Series | None,
+    coverage: float | None,
 ) -> pd.DataFrame:
-    """Return predictions, with probabilities of classes, or of survival at some times."""
-    predictions = model.predict(X)
+    """Return predictions, with probabilities of classes, or of survival at some times.
+
+    `names` are those of the targets, if they are known. With a `coverage`, numbers have intervals.
+    """
+    labels, predictions = named(labels), model.predict(X)
     if isinstance(model, SurvivalEstimator):
         columns = {"risk": predictions}
         if times is not None:
-            hazards = np.asarray(model.baseline_hazard_(times))
-            probabilities = survival_probabilities(hazards, predictions)
-            columns |= {f"survival_{t:g}": probabilities[:, k] for k, t in enumerate(times)}
-        return pd.DataFrame(columns, index=named(labels))
+            curves = model.predict_survival_function(X, strata)
+            columns |= {f"survival_{t:g}": [curve(t) for curve in curves] for t in times}
+        return pd.DataFrame(columns, index=labels)
+    if predictions.ndim == 2 and len(names) != predictions.shape[1]:
+        names = list(map(str, range(predictions.shape[1])))
     if hasattr(model, "predict_proba"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `predict` has warned about these rows
             probabilities = model.predict_proba(X)
-        return class_table(model.classes_, probabilities, named(labels), predictions)
-    return pd.DataFrame({"prediction": np.ravel(predictions)}, index=named(labels))
+        if predictions.ndim == 1:
+            return class_table(model.classes_, probabilities, labels, predictions)
+        of_labels = pd.DataFrame(probabilities, labels, columns=names).add_prefix("probability_")
+        table = pd.DataFrame(predictions, labels, columns=names).add_prefix("prediction_")
+        return pd.concat([table, of_labels], axis=1)
+    several = predictions.ndim == 2
+    ends = [f"_{name}" for name in names] if several else [""]
+    values = predictions.reshape(len(labels), -1)
+    columns = {f"prediction{end}": values[:, k] for k, end in enumerate(ends)}
+    if coverage is not None:
+        intervals = model.predict_interval(X, coverage).reshape(len(labels), -1, 2)
+        for k, end in enumerate(ends):
+            columns |= {f"low{end}": intervals[:, k, 0], f"high{end}": intervals[:, k, 1]}
+    return pd.DataFrame(columns, index=labels)
 
 
 # -- new samples -----------------------------------------------------------------------------
 
 
-def new_samples(model: KernelEstimator, request: Request) -> tuple[Views | KernelStack, pd.Index]:
-    """Return new samples in the form that the model needs, and their labels."""
+def new_samples(
+    model: KernelEstimator, request: Request
+) -> tuple[Views | KernelStack, pd.Index, pd.Series | None]:
+    """Return new samples in the form that the model needs, their labels and perhaps strata."""
     if any(view.kernels for view in request.views):
         raise UsageError("Kernels are part of the model: remove them from --view.")
     training = training_views(model)
     index = request.index if request.index is not None else _index_name(training)
     n_columns = model._predictor.source.width if training is None else None
-    reading = Reading(request, index, _text_columns(training), n_columns)
+    texts = {column.name for column in request.columns} | _text_columns(training)
+    reading = Reading(request, index, texts, n_columns)
     contents = {view.name: reading.of(view) for view in request.views}
-    refuse_different_lengths(list(contents.values()))
-    check_labels(contents.values(), request, lacking=model.missing != "error")
+    others = {
+        column: list(contents.values()) if column.file is None else [reading.contents(column.file)]
+        for column in request.columns
+    }
+    files = [*contents.values(), *(file for some in others.values() for file in some)]
+    refuse_different_lengths(files)
+    check_labels(files, request, lacking=model.missing != "error")
+    X, labels = _new_rows(model, request, training, contents, reading.index)
+    of_strata = request.column("strata")
+    if of_strata is None:
+        return X, labels, None
+    strata = values_of(column_of(others[of_strata], of_strata), of_strata, labels)
+    return X, labels, strata
+
+
+def _new_rows(
+    model: KernelEstimator,
+    request: Request,
+    training: Views | None,
+    contents: dict[str, Contents],
+    index: str | None,
+) -> tuple[Views | KernelStack, pd.Index]:
+    """Return new samples in the form that the model needs, and their labels."""
     if training is None:
         return _blocks(model, request.views, contents)
     unknown = [name for name in contents if name not in training]
@@ -473,7 +586,7 @@ def new_samples(model: KernelEstimator, request: Request) -> tuple[Views | Kerne
         refuse_missing_views(
             X, "The model was fitted without --missing and needs all views of every sample."
         )
-    return X, pd.Index(X.index, name=reading.index)
+    return X, pd.Index(X.index, name=index)
 
 
 def training_views(model: KernelEstimator) -> Views | None:
@@ -606,7 +719,10 @@ def description(model: KernelEstimator, header: dict[str, Any]) -> dict[str, Any
         "scoring": score_name(model) if np.isfinite(score) else None,
         "certificate": None if certificate is None else str(certificate),
         "weights": dict(kernel_shares(model)) if hasattr(model, "weights_") else None,
-        "versions": {name: value for name, value in header.items() if name != "model"},
+        "samples": (header.get("notes") or {}).get("samples"),
+        "versions": {
+            name: value for name, value in header.items() if name not in ("model", "notes")
+        },
     }
     return {name: value for name, value in entries.items() if value not in (None, "")}
 
@@ -641,23 +757,39 @@ def _shown(value: object) -> str:
 # -- importance and compare -----------------------------------------------------------------------
 
 
-#: Methods of `compare`: learnt weights with some machine, equal weights, single views.
-METHODS = ("fisher", "svm", "logistic", "poisson", "cox", "sum", "single")
+#: Methods of `compare`: learnt weights with some machine, equal weights, single views, and
+#: methods of scikit-learn.
+METHODS = ("fisher", "svm", "logistic", "poisson", "cox", "sum", "single", *BASELINES)
 
 
 def importance(
-    request: Request, *, columns: bool, resamples: int, output: Path | None, force: bool
+    request: Request,
+    model_file: Path | None,
+    *,
+    columns: bool,
+    resamples: int,
+    output: Path | None,
+    force: bool,
 ) -> None:
-    """Print the importance of each view, or of each column."""
-    outputs = Outputs(request.files, force=force)
+    """Print the importance of each view, or of each column, for a model or for a request."""
+    inputs = request.files if model_file is None else [model_file, *request.files]
+    outputs = Outputs(inputs, force=force)
     outputs.claim(output, "--output", TABLES)
+    if len(request.scoring) > 1:
+        raise UsageError(
+            f"--scoring {','.join(request.scoring)}: importance is measured by one score."
+        )
+    model = None if model_file is None else opened(model_file)
     samples = training_samples(request)
     say_samples(request, samples)
-    options: dict[str, Any] = {"groups": samples.groups, "n_resamples": resamples}
-    estimator = estimator_for(request, samples)
+    options: dict[str, Any] = {**samples.about, "n_resamples": resamples}
+    options["scoring"] = next(iter(request.scoring), None)
+    estimator = estimator_for(request, samples) if model is None else model
     if request.sets_file is not None and not columns:
         union = kernels_for(samples.X, estimator.kernels)
         options["views"] = {name: [name] for name in dict(union.kernels)}
+    if columns and (more := sorted({"entry", "strata"} & options.keys())):
+        raise UsageError(f"--columns does not go with --{more[0]}: leave one of them out.")
     measure = column_importance if columns else view_importance
     result = measure(estimator, samples.X, samples.y, **options)
     outputs.add("table", output, lambda path: save_table(result.to_frame(), path))
@@ -683,13 +815,19 @@ def compare(
         if name not in METHODS:
             raise UsageError(f"There is no method {name!r}; there are {', '.join(METHODS)}.")
     # Equal weights and single views are those of the first machine.
-    machines = [name for name in names if name not in ("sum", "single")]
+    machines = [name for name in names if name not in ("sum", "single", *BASELINES)]
     base = request.by(machines[0]) if machines else request
     samples = training_samples(base)
     say_samples(base, samples)
-    names = names or [machine_for(base, samples.task), "sum", "single"]
-    options: dict[str, Any] = {"groups": samples.groups, "cv": folds, "path": folder}
-    if samples.task == "counts":
+    # Of survival times, scikit-learn has no models.
+    baselines = BASELINES if samples.task != "survival" else ()
+    names = names or [machine_for(base, samples.task), "sum", "single", *baselines]
+    if more := sorted({"entry", "strata"} & samples.about.keys()):
+        raise UsageError(f"compare does not know --{more[0]}: leave it out.")
+    options: dict[str, Any] = {**samples.about, "cv": folds, "path": folder}
+    if request.scoring:
+        options["scoring"] = list(request.scoring)
+    elif samples.task == "counts":
         options["scoring"] = {"D²": make_scorer(d2_tweedie_score, power=1)}
     methods_by_name = estimators(request, base, samples, names)
     result = compared(methods_by_name, samples.X, samples.y, **options)
@@ -704,13 +842,28 @@ def estimators(
 ) -> dict[str, Any]:
     """Return the estimators of the methods; `base` is for equal weights and single views."""
     methods: dict[str, Any] = {}
+    others = _baselines(samples) if set(names) & set(BASELINES) else {}
     for name in dict.fromkeys(names):
         if name == "single":
             methods |= _single(base, samples)
+        elif name in BASELINES:
+            methods |= {name: others[name]} if name in others else {}
         elif name == "sum":
             methods[name] = estimator_for(replace(base, p=(np.inf,)), samples)
         else:
             methods[name] = estimator_for(request.by(name), samples)
+    return methods
+
+
+def _baselines(samples: Samples) -> dict[str, Any]:
+    """Return methods of scikit-learn that can learn from the samples."""
+    if samples.task == "survival":
+        raise UsageError(f"There is no {', '.join(BASELINES)} for survival times.")
+    classes, counts = samples.task == "classification", samples.task == "counts"
+    y = np.asarray(samples.y)
+    methods = baselines_for(samples.X, y, classes=classes, counts=counts)
+    if absent := [name for name in BASELINES if name not in methods]:
+        note(f"{' and '.join(absent)} need tables of columns and are not compared.")
     return methods
 
 
@@ -804,7 +957,7 @@ def _fit(draft: Path, folder: Path) -> None:
     samples = training_samples(request)
     say_samples(request, samples)
     model = with_progress(estimator_for(request, samples))
-    model.fit(samples.X, samples.y, groups=samples.groups)
+    model.fit(samples.X, samples.y, **samples.about)
     say_fit(model, samples)
-    save(model, draft / "model.skops")
+    save(model, draft / "model.skops", notes={"samples": request.notes(draft)})
     write_report(model, samples, draft / "report.html")

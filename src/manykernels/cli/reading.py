@@ -83,7 +83,7 @@ class Reading:
 
     def _advice_to_transpose(self, contents: Contents) -> str:
         """Return advice if columns of a file are samples of another file, or a row the target."""
-        if any(names_row(contents, name) for name in self._request.columns.values()):
+        if any(names_row(contents, column.name) for column in self._request.columns):
             return " If it has a column per sample, pass --transpose."
         for path in self._request.files:
             if path == contents.path or not is_readable(path):

@@ -10,16 +10,21 @@ import codecs
 import difflib
 import inspect
 import math
+import os
 import re
 import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sklearn.metrics import get_scorer_names
+
 from .. import kernels as kernel_classes
 from ..kernels import Kernel
+from ..metrics import SCORERS
 from .console import UsageError
 from .files import is_readable
 
@@ -51,12 +56,16 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class ViewRequest:
-    """A view: name, file, columns (None: all) and kernels (empty: default kernels)."""
+    """A view: name, file, columns (None: all) and kernels as texts (empty: default kernels)."""
 
     name: str
     file: Path
     columns: tuple[str, ...] | None = None
-    kernels: tuple[Kernel, ...] = ()
+    texts: tuple[str, ...] = ()
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return tuple(map(kernel_of, self.texts))
 
 
 def view_of(text: str) -> ViewRequest:
@@ -68,7 +77,8 @@ def view_of(text: str) -> ViewRequest:
     columns, kernels = None, []
     for position, part in enumerate(parts):
         if _is_kernel(part):
-            kernels.append(kernel_of(part))
+            kernel_of(part)  # raises if there is none
+            kernels.append(part)
         elif position == 0:
             columns = tuple(column.strip() for column in part.split(","))
         else:
@@ -186,41 +196,57 @@ _WORDS = {
 _NUMBERS = ("p", "reg", "C")
 _RULES = ("case", "number")
 _TEXTS = (
-    *("index", "target", "time", "event", "groups", "sets", "approximation"),
-    *("encoding", "transpose", "match_ids"),
+    *("index", "time", "event", "entry", "strata", "groups", "sets", "approximation"),
+    *("encoding", "transpose", "match_ids", "scoring"),
 )
-# Fields that name a column of any file, or ``file:column``; `event` may go on with ``=value``.
-_COLUMNS = ("target", "time", "event", "groups")
+# Fields that name a column of any file, or ``file:column``. There may be several targets, and
+# `event` may go on with ``=value``.
+_COLUMNS = ("target", "time", "event", "entry", "strata", "groups")
 #: Fields that are options of commands, besides the views.
-OPTIONS = (*_WORDS, *_NUMBERS, *_TEXTS, "impute")
+OPTIONS = (*_WORDS, *_NUMBERS, *_TEXTS, "target", "impute")
 _VIEW = ("file", "columns", "kernels")
 # Largest size of a specification in bytes; a longer file is something else.
 _LONGEST_SPEC = 2**20
 
 
 @dataclass(frozen=True)
-class Request:
-    """Views, index, target and method of a command.
+class Column:
+    """A column that is no feature.
 
-    There is a `target`, or `time` and `event` for survival times. `event_value` is the value of
-    an observed event; None if it is True or 1. `machine` is None for the default of the task.
-    `sets` is the view that the gene sets of `sets_file` belong to. `p`, `reg` and `C` are the
-    values to try; None for the defaults. `encoding` is that of text files; None if it is detected.
+    `role` is the option that names it, and `file` the file that has it; None if any may have it.
+    `value` is that of an observed event, with the role "event"; None if it is True or 1.
+    """
+
+    role: str
+    name: str
+    file: Path | None = None
+    value: str | None = None
+
+    def __str__(self) -> str:
+        """Return the value of the option, as it is written on the command line."""
+        place = "" if self.file is None else f"{self.file}:"
+        return f"{place}{self.name}" + ("" if self.value is None else f"={self.value}")
+
+    def below(self, folder: Path) -> Column:
+        """Return the column with a file whose path is relative to a folder."""
+        return self if self.file is None else replace(self, file=folder / self.file)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Views, index, columns and method of a command.
+
+    `columns` are the targets, or `time` and `event` for survival times, and others that are no
+    features. `machine` is None for the default of the task. `sets` is the view that the gene sets
+    of `sets_file` belong to. `p`, `reg` and `C` are the values to try; None for the defaults.
+    `scoring` are names of scores. `encoding` is that of text files; None if it is detected.
     `transposed` are the files with a column per sample. `match_ids` are rules by which labels are
     changed before they are compared.
     """
 
     views: tuple[ViewRequest, ...]
     index: str | None = None
-    target: str | None = None
-    target_file: Path | None = None
-    time: str | None = None
-    time_file: Path | None = None
-    event: str | None = None
-    event_file: Path | None = None
-    event_value: str | None = None
-    groups: str | None = None
-    groups_file: Path | None = None
+    columns: tuple[Column, ...] = ()
     sets: str | None = None
     sets_file: Path | None = None
     missing: str = "error"
@@ -232,14 +258,26 @@ class Request:
     reg: tuple[float, ...] | None = None
     C: tuple[float, ...] | None = None
     approximation: str = "exact"
+    scoring: tuple[str, ...] = ()
     encoding: str | None = None
     transposed: frozenset[Path] = frozenset()
     match_ids: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, views: Sequence[str], spec: Path | None, **options: Any) -> Request:
-        """Combine options, None where they were not given, with a specification."""
-        fields, by_name = ({}, {}) if spec is None else _specified(spec)
+    def of(
+        cls,
+        views: Sequence[str],
+        spec: Path | None,
+        noted: tuple[dict[str, Any], Path] | None = None,
+        **options: Any,
+    ) -> Request:
+        """Combine options, None where they were not given, with a specification.
+
+        In place of a file it may be `noted` in a model: the notes, and the path of the model.
+        """
+        fields, by_name = ({}, {}) if spec is None else _specified(_parsed(spec), spec)
+        if noted is not None:
+            fields, by_name = _specified(*noted)
         fields |= {name: value for name, value in options.items() if value is not None}
         parsed = [view_of(text) for text in views]
         names = [view.name for view in parsed]
@@ -272,30 +310,79 @@ class Request:
 
     def with_target(self) -> Request:
         """Return self, or raise if there is no target."""
-        if self.target is None and self.time is None:
+        if not self.predicted:
             raise UsageError(
                 "There is no target: pass --target with the name of its column, or --time and "
                 "--event for survival times."
             )
+        for role in ("entry", "strata"):
+            if self.targets and self.column(role) is not None:
+                raise UsageError(
+                    f"--{role} is for survival times: pass --time and --event, not --target."
+                )
         return self
 
-    @property
-    def columns(self) -> dict[str, str]:
-        """The columns of any file that are no features, by their role."""
-        names = {role: getattr(self, role) for role in _COLUMNS}
-        return {role: name for role, name in names.items() if name is not None}
+    def column(self, role: str) -> Column | None:
+        """Return the column of a role; None if there is none."""
+        return next((column for column in self.columns if column.role == role), None)
 
     @property
-    def targets(self) -> str:
-        """The names of the columns to predict, as text."""
-        names = [name for role, name in self.columns.items() if role != "groups"]
-        return " and ".join(map(repr, names))
+    def targets(self) -> list[Column]:
+        """The columns to predict, other than survival times."""
+        return [column for column in self.columns if column.role == "target"]
+
+    @property
+    def predicted(self) -> str:
+        """The names of the columns to predict, as text; empty if there are none."""
+        predicted = [
+            column.name for column in self.columns if column.role in ("target", "time", "event")
+        ]
+        return " and ".join(map(repr, predicted))
+
+    def notes(self, folder: Path) -> dict[str, Any]:
+        """Return the specification of the samples for a model in a folder, as plain values.
+
+        Paths are relative to the folder.
+        """
+
+        def relative(file: Path) -> Path:
+            return Path(os.path.relpath(file, folder))
+
+        views = {
+            view.name: {
+                "file": relative(view.file).as_posix(),
+                "columns": list(view.columns or ()),
+                "kernels": list(view.texts),
+            }
+            for view in self.views
+        }
+        notes: dict[str, Any] = {"task": self.task, "missing": self.missing, "impute": self.impute}
+        notes |= {"indefinite": self.indefinite, "index": self.index, "encoding": self.encoding}
+        notes |= {"machine": self.machine if self.machine == "poisson" else None}
+        if self.match_ids:
+            notes["match_ids"] = ",".join(self.match_ids)
+        if self.transposed:
+            names = [view.name for view in self.views if view.file in self.transposed]
+            notes["transpose"] = "all" if len(names) == len(views) else ",".join(names)
+        if self.sets_file is not None:
+            notes["sets"] = f"{self.sets}={relative(self.sets_file).as_posix()}"
+        for role in _COLUMNS:
+            texts = [
+                str(column if column.file is None else replace(column, file=relative(column.file)))
+                for column in self.columns
+                if column.role == role
+            ]
+            if texts:
+                notes[role] = texts if role == "target" else texts[0]
+        return {
+            **{name: value for name, value in notes.items() if value is not None},
+            "views": views,
+        }
 
     @property
     def files(self) -> list[Path]:
         """All input files."""
-        others = [self.target_file, self.time_file, self.event_file, self.groups_file]
-        others.append(self.sets_file)
+        others = [*(column.file for column in self.columns), self.sets_file]
         return [view.file for view in self.views] + [file for file in others if file is not None]
 
     def by(self, machine: str) -> Request:
@@ -330,18 +417,20 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
                 )
             if name != "p" and any(number <= 0.0 for number in checked[name] or ()):
                 raise UsageError(f"{name} must be positive; got {fields[name]!r}.")
-    for name in _COLUMNS:
-        if name in fields:
-            text, value = _with_value(fields[name], name)
-            checked[name], checked[f"{name}_file"] = _column(text, name)
-            if value is not None:
-                checked["event_value"] = value
-    roles: dict[str, str] = {}
-    for name in _COLUMNS:
-        if checked.get(name) in roles:
-            other = roles[checked[name]]
-            raise UsageError(f"{name} and {other} are the same column, {checked[name]!r}.")
-        roles[checked.get(name, "")] = name
+    columns = []
+    for role in _COLUMNS:
+        texts = checked.pop(role, [])
+        texts = [texts] if isinstance(texts, str) else texts
+        columns += [parsed_column(text, role) for text in texts]
+    for j, column in enumerate(columns):
+        for other in columns[:j]:
+            if column.name == other.name and column.role == other.role:
+                raise UsageError(f"The target {column.name!r} is passed twice.")
+            if column.name == other.name:
+                raise UsageError(
+                    f"{column.role} and {other.role} are the same column, {column.name!r}."
+                )
+    checked["columns"] = tuple(columns)
     _check_survival(fields)
     if "encoding" in fields:
         checked["encoding"] = _encoding(fields["encoding"])
@@ -352,6 +441,8 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
                 f"--match-ids must be case, number or case,number, not {fields['match_ids']!r}. "
                 "(Spaces around ids are never compared.)"
             )
+    if "scoring" in fields:
+        checked["scoring"] = _scores(fields["scoring"])
     machine = checked.get("machine", MACHINES[0])
     if machine == "poisson" and checked.get("task", "auto") != "auto":
         raise UsageError(f"--machine poisson predicts counts, not a {checked['task']}: drop task.")
@@ -373,6 +464,23 @@ def _encoding(name: str) -> str:
         ) from error
     # UTF-8 files may begin with a byte-order mark.
     return "utf-8-sig" if codec.name == "utf-8" else name
+
+
+def _scores(text: str) -> tuple[str, ...]:
+    """Return names of scores, separated by commas, or raise if there is none of a name."""
+    names = tuple(name.strip() for name in text.split(","))
+    known = [*SCORERS, *get_scorer_names()]
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name.lower(), known, 1, 0.6)
+            close = [*close, *(other for other in known if name and name.lower() in other)][:4]
+            advice = f"Did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""
+            raise UsageError(
+                f"--scoring {name!r}: there is no such score. {advice}Names are those of "
+                "scikit-learn, such as balanced_accuracy, roc_auc, neg_log_loss, r2 and "
+                f"neg_mean_absolute_error, and, for survival times, {', '.join(SCORERS)}."
+            )
+    return names
 
 
 def _check_survival(fields: Mapping[str, Any]) -> None:
@@ -415,26 +523,22 @@ def numbers_of(value: Any, name: str) -> tuple[float, ...] | None:
     return numbers
 
 
-def _with_value(text: str, name: str) -> tuple[str, str | None]:
-    """Divide ``column=value`` of an event; the value is None for other fields or without one."""
-    column, equals, value = text.partition("=")
-    if name != "event" or not equals:
-        return text, None
-    if not value:
-        raise UsageError(
-            f"--event {text!r} ends with '=': write the value of an observed event behind it."
-        )
-    return column, value
-
-
-def _column(text: str, name: str) -> tuple[str, Path | None]:
-    """Parse ``column`` or ``file:column`` into the column and its file, or None."""
-    file, colon, column = text.rpartition(":")
-    if colon and column and is_readable(Path(file)):
-        return column, Path(file)
+def parsed_column(text: str, role: str) -> Column:
+    """Parse ``column``, ``file:column`` or, of an event, ``column=value``."""
+    value = None
+    if role == "event" and "=" in text:
+        rest, _, value = text.partition("=")
+        if not value:
+            raise UsageError(
+                f"--event {text!r} ends with '=': write the value of an observed event behind it."
+            )
+        text = rest
+    file, colon, name = text.rpartition(":")
+    if colon and name and is_readable(Path(file)):
+        return Column(role, name, Path(file), value)
     if not text:
-        raise UsageError(f"{name} must be the name of a column, or file:column.")
-    return text, None
+        raise UsageError(f"{role} must be the name of a column, or file:column.")
+    return Column(role, text, None, value)
 
 
 def _sets_parts(text: str) -> tuple[str, str]:
@@ -466,28 +570,36 @@ def _sets(text: str, views: Sequence[ViewRequest]) -> tuple[str, Path]:
 # -- TOML ------------------------------------------------------------------------------------
 
 
-def _specified(path: Path) -> tuple[dict[str, Any], dict[str, ViewRequest]]:
-    """Return the fields and views of a specification."""
+def _parsed(path: Path) -> dict[str, Any]:
+    """Return the contents of a specification file."""
     try:
         content = path.read_bytes()
         if len(content) > _LONGEST_SPEC:
             raise ValueError(f"it is longer than {_LONGEST_SPEC} bytes")
-        fields = tomllib.loads(content.decode())
+        return tomllib.loads(content.decode())
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"The specification {str(path)!r} cannot be read: {error}") from error
+
+
+def _specified(
+    fields: dict[str, Any], path: Path
+) -> tuple[dict[str, Any], dict[str, ViewRequest]]:
+    """Return the fields and views of a specification in the file `path`."""
+    fields, folder = dict(fields), path.parent
     known = (*OPTIONS, "views")
     _refuse_unknown(fields, known, f"The specification {path.name!r}")
     for name in (*_WORDS, *_TEXTS):
         _check_type(fields.get(name, ""), str, f"{name} in {path.name!r}", "a text")
+    if "target" in fields:
+        fields["target"] = _texts(fields["target"], f"target in {path.name!r}")
     _check_type(fields.get("impute", False), bool, f"impute in {path.name!r}", "true or false")
     views = fields.pop("views", {})
     _check_type(views, dict, f"views in {path.name!r}", "a table, such as [views.genes]")
-    for name in _COLUMNS:
-        if name in fields:
-            text, value = _with_value(fields[name], name)
-            column, file = _column(text, name)
-            end = "" if value is None else f"={value}"
-            fields[name] = (column if file is None else f"{path.parent / file}:{column}") + end
+    for role in _COLUMNS:
+        if role in fields:
+            texts = fields[role] if role == "target" else [fields[role]]
+            columns = [parsed_column(text, role) for text in texts]
+            fields[role] = [str(column.below(folder)) for column in columns]
     if "sets" in fields:
         view, sets = _sets_parts(fields["sets"])
         fields["sets"] = (f"{view}=" if view else "") + str(path.parent / sets)
@@ -504,11 +616,13 @@ def _view(name: str, entry: Any, path: Path) -> ViewRequest:
         raise UsageError(f"{where} has no file.")
     _check_type(entry["file"], str, f"file of {where}", "a text")
     columns, kernels = (_texts(entry.get(key, []), f"{key} of {where}") for key in _VIEW[1:])
+    for kernel in kernels:
+        kernel_of(kernel)  # raises if there is none
     return ViewRequest(
         checked_name(name),
         path.parent / entry["file"],
         tuple(columns) or None,
-        tuple(map(kernel_of, kernels)),
+        tuple(kernels),
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from .cells import check_cells, is_other_text, refuse_texts
 from .console import DataError, UsageError, listed, note
 from .files import WITH_PARTS, Contents
 from .reading import Reading, check_labels, names_row
-from .request import Request, ViewRequest, similar_kernel
+from .request import Column, Request, ViewRequest, similar_kernel
 
 # -- Targets --------------------------------------------------------------------------------------
 
@@ -46,20 +46,41 @@ from .request import Request, ViewRequest, similar_kernel
 _MOST_CLASSES = 20
 
 
-def task_of(y: pd.Series) -> str:
+def task_of(y: pd.Series | pd.DataFrame) -> str:
     """Return "classification" for texts, booleans and few distinct integers, else "regression"."""
+    if isinstance(y, pd.DataFrame):
+        tasks = {name: task_of(y[name]) for name in y}
+        if len(set(tasks.values())) > 1:
+            first, second = (
+                next(name for name in tasks if tasks[name] == task)
+                for task in ("classification", "regression")
+            )
+            raise DataError(
+                f"The target {first!r} has classes and {second!r} has numbers: pass "
+                "--task regression if both are numbers, or fit a model for each."
+            )
+        return next(iter(tasks.values()))
     if not _are_numbers(y):
         _refuse_numbers_as_text(y)
         return "classification"
-    values = y.unique()
-    few = len(values) <= _MOST_CLASSES and _are_whole(y)
-    return "classification" if few else "regression"
+    return "classification" if _are_few_integers(y) else "regression"
 
 
-def as_targets(y: pd.Series, task: str) -> pd.Series:
-    """Convert the target to the type that the estimators need."""
+def _are_few_integers(y: pd.Series) -> bool:
+    return y.nunique() <= _MOST_CLASSES and _are_whole(y)
+
+
+def as_targets(y: Any, task: str) -> Any:
+    """Convert the target, or the columns of several, to the type that the estimators need."""
     if task == "survival":  # converted when it was read
         return y
+    if isinstance(y, pd.DataFrame):
+        return pd.DataFrame(
+            {
+                name: as_targets(y[name], task) if task != "classification" else _as_label(y[name])
+                for name in y
+            }
+        )
     if task in ("regression", "counts"):
         if not _are_numbers(y):
             texts = (pair for pair in y.items() if is_other_text(pair[1]))
@@ -87,6 +108,22 @@ def as_targets(y: pd.Series, task: str) -> pd.Series:
         # A column of integers with empty cells is read as floats.
         return y.astype(int) if _are_whole(y) else y
     return y.astype(str).astype(object)
+
+
+def _as_label(y: pd.Series) -> pd.Series:
+    """Convert one of several labels of each sample to 0 and 1."""
+    values = list(y.unique())
+    if not set(values) <= {0, 1}:
+        raise DataError(
+            f"Several targets are labels, which are 0 and 1, or numbers; {y.name!r} has "
+            f"{listed(values)}. Write 0 and 1 into the file, pass --task regression if the "
+            "targets are numbers, or fit a model for each."
+        )
+    if len(values) < 2:
+        raise DataError(
+            f"All samples have the same value of {y.name!r}, {values[0]}: leave this target out."
+        )
+    return y.astype(int)
 
 
 def _refuse_numbers_as_text(y: pd.Series) -> None:
@@ -122,6 +159,8 @@ def note_leaks(views: Views, y: Any, task: str) -> None:
         rows = np.flatnonzero(views.has(name))
         if task == "survival":
             pairs = [(y["time"].iloc[rows], "regression"), (y["event"].iloc[rows], "classes")]
+        elif isinstance(y, pd.DataFrame):
+            pairs = [(y[name].iloc[rows], task) for name in y]
         else:
             pairs = [(y.iloc[rows], task)]
         for column in table.columns:
@@ -145,19 +184,26 @@ class Samples:
     """Training samples.
 
     `X` are views or precomputed kernels, `labels` the names of the samples, `y` the target: a
-    Series, or for survival times a data frame with the columns event and time. `groups` has the
-    group of each sample; None if there are none.
+    Series, a data frame of several, or for survival times one with the columns event and time.
+    `about` has other arguments of ``fit``, a Series each: the groups of the samples, and for
+    survival times their strata and entries.
     """
 
     X: Any
     labels: pd.Index
     y: Any
     task: str
-    groups: pd.Series | None = None
+    about: dict[str, pd.Series] = field(default_factory=dict)
 
     @property
     def precomputed(self) -> bool:
         return isinstance(self.X, KernelStack)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of several targets; empty for one."""
+        several = isinstance(self.y, pd.DataFrame) and self.task != "survival"
+        return [str(name) for name in self.y] if several else []
 
 
 # -- training samples ------------------------------------------------------------------------
@@ -166,19 +212,21 @@ class Samples:
 def training_samples(request: Request) -> Samples:
     """Read views and target and match their rows; leave out samples without a target."""
     # Labels of groups are text, as names of samples are: 007 is not 7.
-    texts = () if request.groups is None else (request.groups,)
+    texts = [column.name for column in request.columns if column.role in ("groups", "strata")]
     reading = Reading(request, request.index, texts)
     contents = {view.name: reading.of(view) for view in request.with_target().views}
-    files = {}
-    for role in request.columns:
-        file = getattr(request, f"{role}_file")
-        files[role] = [reading.contents(file)] if file is not None else list(contents.values())
+    files = {
+        column: list(contents.values()) if column.file is None else [reading.contents(column.file)]
+        for column in request.columns
+    }
     all_files = [*contents.values(), *(file for some in files.values() for file in some)]
     refuse_different_lengths(all_files)
     check_labels(all_files, request, lacking=request.missing != "error")
-    columns = {role: _column(files[role], name, role) for role, name in request.columns.items()}
-    y: Any = _survival(columns, files, request) if request.time else columns["target"]
-    groups = columns.get("groups")
+    columns = {column: column_of(files[column], column) for column in request.columns}
+    targets = [columns[column] for column in request.targets]
+    y: Any = _survival(columns, files, request) if not targets else targets[0]
+    if len(targets) > 1:
+        y = pd.concat(targets, axis=1, join="inner")
     X: Any
     if all_matrices(contents):
         X, labels = _stack(request, contents)
@@ -199,7 +247,7 @@ def training_samples(request: Request) -> Samples:
             "Say what becomes of them: --missing mean takes the mean in their place, "
             "--missing conditional reconstructs them from other views.",
         )
-    if request.time is not None:
+    if not targets:
         task = "survival"
     elif request.machine == "poisson":
         task = "counts"
@@ -208,19 +256,42 @@ def training_samples(request: Request) -> Samples:
     y = as_targets(y, task)
     if not isinstance(X, KernelStack):
         note_leaks(X, y, task)
-    return Samples(X, labels, y, task, None if groups is None else _of_samples(groups, labels))
+    about = {
+        column.role: values_of(columns[column], column, labels)
+        for column in request.columns
+        if column.role in _ABOUT
+    }
+    return Samples(X, labels, y, task, about)
 
 
-def _of_samples(groups: pd.Series, labels: pd.Index) -> pd.Series:
-    """Return the group of each sample; raise if a sample has none."""
-    absent = labels[~labels.isin(groups.index)]
+# Columns that every sample has a value of, by their role: what the value is, and a way out.
+_ABOUT = {
+    "groups": ("group", "Give each a group; one that belongs with no other has its own."),
+    "strata": ("stratum", "Give each a stratum, or leave the sample out of the files."),
+    "entry": ("entry", "Write 0 for samples that were observed from the beginning."),
+}
+
+
+def values_of(values: pd.Series, column: Column, labels: pd.Index) -> pd.Series:
+    """Return the value of each sample; raise if a sample has none."""
+    what, way_out = _ABOUT[column.role]
+    absent = labels[~labels.isin(values.index)]
     if len(absent):
         raise DataError(
-            f"{len(absent)} of {len(labels)} samples have no value of {groups.name!r}, their "
-            f"group: {listed(absent)}. Give each a group; one that belongs with no other has a "
-            "group of its own."
+            f"{len(absent)} of {len(labels)} samples have no value of {column.name!r}, their "
+            f"{what}: {listed(absent)}. {way_out}"
         )
-    return groups.loc[labels].astype(str)
+    values = values.loc[labels]
+    if column.role != "entry":
+        return values.astype(str)
+    numbers = pd.to_numeric(values, errors="coerce")
+    wrong = values.index[numbers.isna()]
+    if len(wrong):
+        raise DataError(
+            f"The entry {column.name!r} of {str(wrong[0])!r} is {values[wrong[0]]!r}: entries "
+            "must be numbers, in the unit of the times."
+        )
+    return numbers
 
 
 def refuse_different_lengths(contents: list[Contents]) -> None:
@@ -244,8 +315,9 @@ def _length(contents: Contents) -> int:
     return len(contents.columns)
 
 
-def _column(sources: list[Contents], column: str, option: str) -> pd.Series:
+def column_of(sources: list[Contents], wanted: Column) -> pd.Series:
     """Return a column by sample label, from all files that have it, which must agree."""
+    column, option = wanted.name, wanted.role
     targets: pd.Series | None = None
     for file in sources:
         if column not in file.columns.columns:
@@ -265,9 +337,7 @@ def _column(sources: list[Contents], column: str, option: str) -> pd.Series:
         targets = values if targets is None else pd.concat([targets, values])
     if targets is None:
         known = dict.fromkeys(name for file in sources for name in file.columns.columns)
-        purpose = {"target": "to predict", "time": "of times", "event": "of events"}.get(
-            option, "of groups"
-        )
+        purpose = {"target": "to predict"}.get(option, f"of {_PLURALS[option]}")
         turned = [file for file in sources if names_row(file, column)]
         advice = (
             f"{str(turned[0].path)!r} has a row of this name: if it has a column per sample, pass "
@@ -281,45 +351,54 @@ def _column(sources: list[Contents], column: str, option: str) -> pd.Series:
     return targets
 
 
+# Plurals of the roles of columns.
+_PLURALS = {
+    **{"target": "targets", "time": "times", "event": "events"},
+    **{"entry": "entries", "strata": "strata", "groups": "groups"},
+}
+
+
 # -- survival times --------------------------------------------------------------------------
 
 
 def _survival(
-    columns: dict[str, pd.Series], files: dict[str, list[Contents]], request: Request
+    columns: dict[Column, pd.Series], files: dict[Column, list[Contents]], request: Request
 ) -> pd.DataFrame:
     """Return events and times by sample label; raise with the file and row of a wrong value."""
-    event, time = columns["event"], columns["time"]
-    names = {"event": str(request.event), "time": str(request.time)}
+    by_role = {column.role: column for column in columns}
+    of_event, of_time = by_role["event"], by_role["time"]
+    event, time = columns[of_event], columns[of_time]
+    names = {"event": of_event.name, "time": of_time.name}
     values = sorted(event.unique(), key=lambda value: (str(type(value)), value))
-    if request.event_value is not None:
-        event = _is_value(event, request.event_value)
+    if of_event.value is not None:
+        event = _is_value(event, of_event.value)
         if not event.any():
             raise DataError(
-                f"column {request.event!r} of {_path(files, 'event', names)!r} has no value "
-                f"{request.event_value!r}; its values are {listed(values)}."
+                f"column {of_event.name!r} of {_path(files[of_event], of_event)!r} has no value "
+                f"{of_event.value!r}; its values are {listed(values)}."
             )
         names["event"] = "event"  # its own name may stand for the opposite, such as "alive"
     texts = time.index[pd.to_numeric(time, errors="coerce").isna()]
     if len(texts):
         raise DataError(
-            f"column {request.time!r} of {_path(files, 'time', names)!r} is "
-            f"{str(time[texts[0]])!r} in row {_row(texts[0], files['time'])}: times must be "
+            f"column {of_time.name!r} of {_path(files[of_time], of_time)!r} is "
+            f"{str(time[texts[0]])!r} in row {_row(texts[0], files[of_time])}: times must be "
             "numbers. Convert it in the file."
         )
     labels = time.index[time.index.isin(event.index)]
     frame = pd.DataFrame({names["event"]: event[labels], names["time"]: time[labels]}, labels)
     if frame.empty:
-        raise DataError(f"No sample has values of both {request.targets}.")
+        raise DataError(f"No sample has values of both {request.predicted}.")
     try:
         target = survival_target(frame)
         if not np.array_equal(target.event, frame.iloc[:, 0].to_numpy() != 0):
             raise UsageError(
-                f"--time and --event seem to be exchanged: the values of {request.time!r} are 0 "
-                f"and 1, those of {request.event!r} are not."
+                f"--time and --event seem to be exchanged: the values of {of_time.name!r} are 0 "
+                f"and 1, those of {of_event.name!r} are not."
             )
         check_informative(target.event, target.time)
     except ValueError as error:
-        raise DataError(_in_files(error, frame, names, files, request, values)) from error
+        raise DataError(_in_files(error, frame, names, by_role, files, values)) from error
     return pd.DataFrame({"event": target.event, "time": target.time}, labels)
 
 
@@ -332,32 +411,34 @@ def _is_value(column: pd.Series, value: str) -> pd.Series:
     return column.map(lambda entry: str(entry).strip() == value or entry == number).astype(bool)
 
 
-def _path(files: dict[str, list[Contents]], role: str, names: dict[str, str]) -> str:
-    """Return the file that has the column of a role."""
-    having = [file for file in files[role] if names[role] in file.columns.columns]
-    return str((having or files[role])[0].path)
+def _path(files: list[Contents], column: Column) -> str:
+    """Return the first of some files that has a column."""
+    having = [file for file in files if column.name in file.columns.columns]
+    return str((having or files)[0].path)
 
 
 def _in_files(
     error: ValueError,
     frame: pd.DataFrame,
     names: dict[str, str],
-    files: dict[str, list[Contents]],
-    request: Request,
+    by_role: dict[str, Column],
+    files: dict[Column, list[Contents]],
     values: list[Any],
 ) -> str:
     """Return the message of an error about y with files and rows, and a way out."""
     message, role = str(error), "event"
     for which, name in names.items():
-        own = str(getattr(request, which))
-        path = _path(files, which, {which: own})
+        column = by_role[which]
+        own, path = column.name, _path(files[column], column)
         if f"column {name!r} of y" in message:
             role = which
         message = message.replace(f"column {name!r} of y", f"column {own!r} of {path!r}")
         if which == "event":
             message = message.replace("y has no", f"column {own!r} of {path!r} has no")
     if (row := re.search(r"in row (\d+)(?: \(.*?\))?:", message)) is not None:
-        message = message.replace(row[0], f"in row {_row(frame.index[int(row[1])], files[role])}:")
+        message = message.replace(
+            row[0], f"in row {_row(frame.index[int(row[1])], files[by_role[role]])}:"
+        )
     if not isinstance(error, SurvivalTargetError):
         return message
     if role == "time":
@@ -365,10 +446,9 @@ def _in_files(
     # Of words and numbers, the last stands more often for an event: no, yes; alive, dead; 1, 2.
     value = values[-1] if "True or 1" not in message and len(values) > 1 else values[0]
     shown = f"{value:g}" if isinstance(value, float) else str(value)
-    place = "" if request.event_file is None else f"{request.event_file}:"
+    option = replace(by_role["event"], value=shown)
     return message.replace(
-        error.way_out,
-        f"Pass the value of an observed event, such as --event {place}{request.event}={shown}.",
+        error.way_out, f"Pass the value of an observed event, such as --event {option}."
     )
 
 
@@ -387,7 +467,7 @@ def _with_target(X: Any, labels: pd.Index, y: Any, request: Request) -> tuple[An
     known = labels.isin(y.index)
     if not known.any():
         raise DataError(
-            f"No sample has a value of {request.targets} (empty, NA and None are missing); "
+            f"No sample has a value of {request.predicted} (empty, NA and None are missing); "
             f"samples are {listed(labels[:3])}, those with a target {listed(y.index[:3])}."
         )
     n_unused = len(y.index.difference(labels))
@@ -395,7 +475,9 @@ def _with_target(X: Any, labels: pd.Index, y: Any, request: Request) -> tuple[An
         note(f"{n_unused} samples with a target are in no view and are ignored.")
     if not known.all():
         unknown = labels[~known]
-        note(f"{len(unknown)} samples without {request.targets} are left out: {listed(unknown)}.")
+        note(
+            f"{len(unknown)} samples without {request.predicted} are left out: {listed(unknown)}."
+        )
         rows = np.flatnonzero(known)
         X, labels = (
             (X[np.ix_(rows, rows)] if isinstance(X, KernelStack) else X.take(rows)),
@@ -412,7 +494,7 @@ _OF_NUMBERS = (RBF, ChiSquare, Intersection, Laplacian, Linear, Polynomial)
 
 def _table(view: ViewRequest, contents: Contents, request: Request) -> Any:
     """Return the features of a view, with labels and without the target and the groups."""
-    taken = request.columns
+    taken = {column.name: column.role for column in request.columns}
     labels, path = contents.labels, str(contents.path)
     if contents.matrices is not None:
         raise DataError(
@@ -426,7 +508,7 @@ def _table(view: ViewRequest, contents: Contents, request: Request) -> Any:
         return labelled(contents.table, labels)
     frame = contents.columns
     if view.columns is None:
-        others = [request.index, *taken.values()]
+        others = [request.index, *taken]
         frame = frame.drop(columns=[name for name in others if name in frame.columns])
     else:
         absent = [name for name in view.columns if name not in frame.columns]
@@ -435,7 +517,7 @@ def _table(view: ViewRequest, contents: Contents, request: Request) -> Any:
                 f"{path!r} has no column {absent[0]!r}; it has {listed(frame.columns)}."
                 f"{similar_kernel(absent[0])}"
             )
-        for role, name in taken.items():
+        for name, role in taken.items():
             if name in view.columns:
                 raise UsageError(
                     f"View {view.name!r} has the {role} {name!r} among its columns: remove it."
@@ -555,6 +637,8 @@ _ESTIMATORS: dict[tuple[str, str], type] = {
     ("counts", "poisson"): MKGLMCV,
     ("survival", "cox"): MKCoxCV,
 }
+# Tasks and machines that take no several targets.
+_OF_ONE_TARGET = (("regression", "svm"), ("counts", "poisson"))
 _PREDICTED = {
     "classification": "classes",
     "regression": "numbers",
@@ -565,13 +649,23 @@ _PREDICTED = {
 _APPROXIMATIONS = {"nystrom": Nystrom, "random": RandomFeatures}
 
 
-def estimator_for(request: Request, samples: Samples) -> Any:
-    """Return the unfitted estimator of a request, with its kernels or default kernels."""
+def estimator_for(request: Request, samples: Samples, scoring: str | None = None) -> Any:
+    """Return the unfitted estimator of a request, with its kernels or default kernels.
+
+    Parameters are chosen by the `scoring`, by default that of the estimator.
+    """
     options: dict[str, Any] = {"ps": request.p, "regs": request.reg, "Cs": request.C}
     options = {name: list(values) for name, values in options.items() if values is not None}
     machine = machine_for(request, samples.task)
+    if samples.names and (samples.task, machine) in _OF_ONE_TARGET:
+        raise UsageError(
+            f"--machine {machine} learns one target, and there are {len(samples.names)}: use "
+            "--machine fisher, or fit a model for each."
+        )
     if request.approximation != "exact":
         options["approximation"] = approximation_of(request, machine)
+    if scoring is not None:
+        options["scoring"] = scoring
     if samples.precomputed and request.sets_file is not None:
         raise UsageError("--sets needs tables of columns, but the files contain kernels.")
     kernels = "precomputed" if samples.precomputed else kernels_of(request, samples.X)
@@ -597,7 +691,10 @@ def approximation_of(request: Request, machine: str) -> Approximation | str:
     """Parse an approximation such as ``nystrom:200``."""
     name, colon, size = request.approximation.partition(":")
     if machine != "fisher":
-        raise UsageError("--approximation needs --machine fisher.")
+        raise UsageError(
+            f"--approximation is for --machine fisher, and --machine {machine} has none: remove "
+            "one of the options."
+        )
     if name == "auto" and not colon:
         return name
     if name not in _APPROXIMATIONS or (colon and not (size.isascii() and size.isdecimal())):

@@ -43,6 +43,7 @@ from ..survival.targets import survival_table
 from ..utils.files import replacing
 from ..utils.folds import group_numbers, range_of, splits_of_rows
 from ..utils.sklearn import warn_caller
+from .baselines import baselines_for
 from .result import FIVE_BY_TWO, RESAMPLED, Cell, Comparison, measured, name_of
 
 # Default of cv: five folds, twice. With J splits, five folds detect differences of t_{J−1} times
@@ -285,6 +286,7 @@ def compare(
     groups: ArrayLike | None = None,
     cv: Any = None,
     scoring: Any = None,
+    baselines: bool = False,
     path: str | PathLike[str] | None = None,
     n_jobs: int | None = None,
     error_score: float | str = np.nan,
@@ -314,6 +316,11 @@ def compare(
         Scores, of which larger is better, as in scikit-learn's ``cross_validate``, or names in
         :data:`manykernels.metrics.SCORERS`. By default accuracy, R² for numbers, or Harrell's
         concordance index for survival times.
+    baselines : bool, default=False
+        Whether to compare with methods of scikit-learn on all columns side by side, too:
+        "constant" (the most frequent class, or the mean), "linear" (logistic or ridge regression,
+        with a penalty chosen in five folds) and "boosting" (gradient boosted trees). Of kernels,
+        sequences and very many columns, only with a constant; of survival times, with none.
     path : str or Path, optional
         Folder in which finished cells, each a method on a split, are stored. The same call reuses
         them and continues after any interruption.
@@ -404,6 +411,9 @@ def compare(
     classes = of_classes(estimators)
     scorers = checked_scoring(scoring, estimators, y)
     X, y, given = checked_data(estimators, X, y, groups)
+    if baselines and not y.dtype.names:
+        more = baselines_for(X, y, classes=classes)
+        estimators |= {name: method for name, method in more.items() if name not in estimators}
     numbers = None if given is None else group_numbers(given)
     splits = drawn_splits(
         cv,

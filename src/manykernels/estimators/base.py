@@ -394,6 +394,11 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
+    @property
+    def _learns_relevance(self) -> bool:
+        """Whether default kernels include RelevanceRBF, which every split learns anew."""
+        return False
+
     def _as_targets(self, y: ArrayLike | None) -> Any:
         """Return y in a form that can be matched with the rows of X by label."""
         return y

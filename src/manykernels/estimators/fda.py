@@ -379,7 +379,7 @@ class FisherTask(Task):
         refuse_with_features(estimator, denoise=(None, why))
         if self.reg == "joint":
             raise ValueError(
-                f'reg="joint" does not go with approximation={estimator.approximation}: the '
+                f'reg="joint" does not go with approximation={estimator.approximation!r}: the '
                 "identity matrix has as many features as there are samples. Pass a number, or use "
                 "the estimator with CV in its name."
             )

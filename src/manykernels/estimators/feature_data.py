@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -19,14 +19,15 @@ from ..kernels.auto import kernels_for
 from ..kernels.columns import trained_columns
 from ..kernels.completion import explaining_lacking_rows
 from ..kernels.tables import SharedTable, Table, naming
-from ..scale import Nystrom
+from ..scale import Nystrom, RandomFeatures
 from ..scale.blocks import comes_in_blocks, row_blocks, values_of_rows
 from ..scale.features import Approximation, FeatureMap, require_room, rows_for_errors
 from ..scale.moments import Accumulator, ClassTargets, NumberTargets, PartMoments, TargetCoding
 from ..scale.rows import Block, RowBlocks, TableRows
 from ..scale.sampling import Census, Plan, Reservoir, Sample, first_rows, units_of
+from ..utils.files import GIB
 from ..utils.folds import about_groups, group_numbers, splits_of_rows
-from ..utils.numerics import ROUNDING, n_threads
+from ..utils.numerics import ROUNDING, available_memory, n_threads
 from ..utils.sklearn import StrOptions, check_y, num_samples, safe_indexing, warn_caller
 from .base import KernelEstimator, estimator
 from .inputs import (
@@ -204,7 +205,7 @@ class Gathering:
             label = groups.tolist()[int(np.argmax(numbers == sizes.argmax()))]
             raise ValueError(
                 f"Group {label!r} has {sizes.max()} rows, and may have {_LARGEST_GROUP} at most: "
-                f"with approximation={self.estimator.approximation} and more than {SAMPLE_ROWS} "
+                f"with approximation={self.estimator.approximation!r} and more than {SAMPLE_ROWS} "
                 "rows, models judge themselves by a sample of whole groups. Pass some of the rows "
                 "of large groups, or approximation=None."
             )
@@ -245,7 +246,7 @@ class Gathering:
         if isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool):
             return int(self.cv)
         raise ValueError(
-            f"cv={self.cv!r} does not go with approximation={self.estimator.approximation} on X "
+            f"cv={self.cv!r} does not go with approximation={self.estimator.approximation!r} on X "
             "that is not in memory, whose rows are divided before they are read: pass a number of "
             "folds, such as cv=5."
         )
@@ -298,7 +299,7 @@ class Gathering:
         if isinstance(self.cv, str | tuple):
             raise ValueError(
                 f"cv={self.cv if isinstance(self.cv, str) else 'a validation set'!r} does not go "
-                f"with approximation={self.estimator.approximation}, where folds are sums of "
+                f"with approximation={self.estimator.approximation!r}, where folds are sums of "
                 "moments: pass a number of folds, a splitter or splits, or approximation=None."
             )
         y = np.asarray(y)
@@ -545,19 +546,25 @@ def _same(first: Any, second: Any) -> bool:
 AUTO_ROWS = 5000
 
 
+#: Approximations with default parameters, by name.
+BY_NAME: dict[str, type[Approximation]] = {"nystrom": Nystrom, "random": RandomFeatures}
+
+
 @estimator()
 class ApproximationParameters:
     """Parameters and attributes of estimators that can learn on explicit features.
 
     Parameters
     ----------
-    approximation : Nystrom, RandomFeatures, ExactFeatures, "auto" or None, default=None
+    approximation : Nystrom, RandomFeatures, ExactFeatures, name or None, default=None
         Replace kernels by explicit features, whose products sum up to them: the fit then takes one
         pass over the rows for their sample and one for their moments, and its memory depends on
         the number of features, not of rows. X and y may then be whatever
         :func:`~manykernels.scale.row_blocks` reads, arrays and data frames of dask among them.
-        "auto" is ``Nystrom()`` for more than 5000 rows, with a warning that says so. None learns
-        from kernel matrices.
+        "nystrom" and "random" are ``Nystrom()`` and ``RandomFeatures()``, and "auto" is
+        ``Nystrom()`` for more than 5000 rows, with a warning that says so. None learns from kernel
+        matrices, which is more accurate; if a search takes more than a minute, a warning says how
+        long.
 
     Attributes
     ----------
@@ -577,7 +584,7 @@ class ApproximationParameters:
     approximation: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "approximation": [Approximation, StrOptions({"auto"}), None]
+        "approximation": [Approximation, StrOptions({"auto", *BY_NAME}), None]
     }
 
 
@@ -585,7 +592,7 @@ def approximation_for(estimator: KernelEstimator, X: Table) -> Approximation | N
     """Return the approximation that an estimator uses for this X, or None."""
     given: Any = estimator.get_params(deep=False).get("approximation")
     if given != "auto":
-        return None if given is None else given
+        return BY_NAME[given]() if isinstance(given, str) else given
     if not comes_in_blocks(X):
         n_rows = int(num_samples(X))
         if n_rows <= AUTO_ROWS:
@@ -601,6 +608,47 @@ def approximation_for(estimator: KernelEstimator, X: Table) -> Approximation | N
         UserWarning,
     )
     return Nystrom()
+
+
+# Processor time of a search on kernel matrices, measured for MKRidgeCV and MKFDACV on 500 to 4000
+# rows (docs/benchmarks/approximation.md): each model reads the kernels, at so many seconds per
+# entry, and factorises a matrix of n rows, at so many per n³.
+_SECONDS_PER_ENTRY, _SECONDS_OF_FACTORS = 2e-9, 5.5e-12
+# Folds of a search if their number is not known, as by default.
+_FOLDS = 5
+# A search that takes longer is announced, in seconds.
+_LONG = 60.0
+
+
+def announce_search(
+    estimator: KernelEstimator, n_rows: int, n_kernels: int, n_points: int
+) -> None:
+    """Warn of a search on kernel matrices that takes long, with estimates of time and memory."""
+    folds = getattr(estimator, "cv", None)
+    n_models = n_points * (folds if isinstance(folds, int) else _FOLDS)
+    entries = n_kernels * float(n_rows) ** 2
+    seconds = n_models * (_SECONDS_PER_ENTRY * entries + _SECONDS_OF_FACTORS * float(n_rows) ** 3)
+    available = available_memory()
+    if seconds < _LONG or (available is not None and 8.0 * entries > available):
+        return  # matrices that do not fit into memory are refused when they are computed
+    name, gib = type(estimator).__name__, 8.0 * entries / GIB
+    sizes = f"{n_rows} rows and {n_kernels} kernels, whose matrices take {gib:.1f} GiB"
+    if hasattr(estimator, "approximation"):
+        time = (
+            f"{seconds / 60.0:.0f} minutes" if seconds < 5400.0 else f"{seconds / 3600:.0f} hours"
+        )
+        warn_caller(
+            f'{name} learns from {sizes}, in about {time}. approximation="nystrom" learns from '
+            "landmarks in a fraction of that, with slightly lower scores.",
+            UserWarning,
+        )
+    elif is_classifier(estimator) or is_regressor(estimator):
+        other = "MKFDACV" if is_classifier(estimator) else "MKRidgeCV"
+        warn_caller(
+            f"{name} learns from {sizes}, which takes minutes or longer. For many rows there is "
+            f'{other}, which with approximation="nystrom" learns from landmarks.',
+            UserWarning,
+        )
 
 
 class MomentAttributes:
@@ -630,6 +678,7 @@ def refuse_with_features(estimator: KernelEstimator, **allowed: Any) -> None:
         given = getattr(estimator, parameter, value)
         if not (given is value or given == value):
             raise ValueError(
-                f"{parameter}={given!r} does not go with approximation={estimator.approximation}: "
-                f"{why}. Pass {parameter}={value!r}, or approximation=None."
+                f"{parameter}={given!r} does not go with approximation="
+                f"{estimator.approximation!r}: {why}. Pass {parameter}={value!r}, or "
+                "approximation=None."
             )

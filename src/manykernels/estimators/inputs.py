@@ -43,6 +43,7 @@ from ..kernels.tables import (
     copied,
     is_frame,
     naming,
+    native_frame,
     refuse_infinite,
     refuse_repeated_columns,
 )
@@ -50,7 +51,7 @@ from ..kernels.views import are_views, as_views, columns_like, matched_views, ro
 from ..scale.blocks import comes_in_blocks, map_blocks, refuse_unread, row_blocks
 from ..scale.rows import is_dask
 from ..utils.folds import equal_kernel_rows, groups_to_keep, numbered
-from ..utils.sklearn import num_samples, safe_indexing
+from ..utils.sklearn import in_output_container, num_samples, safe_indexing
 from ..utils.storable import storable
 
 
@@ -86,6 +87,7 @@ def read_table(estimator: BaseEstimator, X: Table, *, reset: bool) -> Any:
     if isinstance(X, KernelStack):
         raise ValueError('A KernelStack is passed with kernels="precomputed".')
     refuse_unread(X)
+    X = native_frame(X)
     if is_frame(X):
         with naming("X"):
             refuse_repeated_columns(X)
@@ -112,6 +114,17 @@ def read_table(estimator: BaseEstimator, X: Table, *, reset: bool) -> Any:
     # Kernels say which value is missing, or fill it in by a transformer of theirs.
     refuse_infinite(table, "X")
     return table
+
+
+def in_container(estimator: BaseEstimator, values: np.ndarray, X: Table) -> Any:
+    """Return the transformed rows of X as ``set_output`` asks; rows of views have their labels."""
+
+    def labels() -> np.ndarray | None:
+        if not are_views(X) or comes_in_blocks(X):
+            return None
+        return as_views(X, join="outer" if may_lack_views(estimator) else "exact").labels
+
+    return in_output_container(estimator, values, X, labels)
 
 
 def is_list_of_tables(X: Table) -> bool:
@@ -245,13 +258,14 @@ def read_training(estimator: BaseEstimator, X: Table) -> TrainingTable | Trainin
         )
     recorder = copy_with_features(estimator, {})
     if not estimator._is_precomputed:
+        of_kernels = estimator.kernels, estimator.missing, estimator._learns_relevance
         if are_views(X):
             views = read_views(estimator, X).copy()
             names = np.array(views.names, dtype=object)
             features = {"n_features_in_": len(names), "feature_names_in_": names}
-            return TrainingTable(views, features, estimator.kernels, estimator.missing)
+            return TrainingTable(views, features, *of_kernels)
         table = read_table(recorder, X, reset=True)
-        return TrainingTable(table, _recorded(recorder), estimator.kernels, estimator.missing)
+        return TrainingTable(table, _recorded(recorder), *of_kernels)
     stack, rounding = read_stack(recorder, X, training=True)
     if not stack.gram:
         raise ValueError(
@@ -295,6 +309,8 @@ class TrainingTable:
     features: dict[str, Any]
     kernels: Any
     missing: str = "error"
+    #: Whether default kernels include one that learns from targets.
+    relevance: bool = False
 
     #: As in :class:`TrainingMatrices`; None, because new rows are compared with all rows.
     columns = None
@@ -302,7 +318,7 @@ class TrainingTable:
     @cached_property
     def union(self) -> KernelUnion:
         """Kernels of this table, fitted by :meth:`compute`."""
-        return kernels_for(self.X, self.kernels, missing=self.missing)
+        return kernels_for(self.X, self.kernels, missing=self.missing, relevance=self.relevance)
 
     @property
     def n_kernels(self) -> int:
@@ -444,7 +460,7 @@ class TableSource:
             raise ValueError(
                 f"{name} was fitted on one table; X holds several ({type(X).__name__})."
             )
-        table = read_table(estimator, self._in_order(X), reset=False)
+        table = read_table(estimator, self._in_order(native_frame(X)), reset=False)
         table = self._like_training(table)
         if may_lack_views(estimator):
             refuse_rows_without_kernels(self.union.kernels_, table)

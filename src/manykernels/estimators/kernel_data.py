@@ -276,9 +276,28 @@ class KernelPredictor:
             elif self.weights.ndim == 1:
                 outputs[rows] = block.apply_combined(self.weights, coefficients)
             else:
-                products = block.apply(coefficients)
-                outputs[rows] = np.einsum("kj,jrk->rk", self.weights, products)
+                outputs[rows] = 0.0
+                for one, weights in zip(np.eye(len(self.inputs)), self.weights.T, strict=True):
+                    # Targets take few of the kernels, if each has the best of many weights.
+                    used = np.flatnonzero(weights)
+                    columns = weights[used] * coefficients[:, used]
+                    outputs[rows, used] += block.apply_combined(one, columns)
         return outputs
+
+    def restricted(self, kernels: np.ndarray) -> KernelPredictor:
+        """Return the part of the outputs that some of the kernels `inputs` contribute."""
+        return replace(self, weights=np.where(kernels, self.weights, 0.0))
+
+    def kernels_by_view(self) -> dict[str, np.ndarray]:
+        """Return a mask of the kernels `inputs` for each view; without views, for each kernel.
+
+        A kernel of several views, such as a product, counts for all of them together.
+        """
+        names = [self.source.names[j] for j in self.inputs]
+        if isinstance(self.source, TableSource) and isinstance(self.source.table, Views):
+            kernels = [self.source.union.kernels_[j][1] for j in self.inputs]
+            names = [", ".join(sorted(views_of(kernel))) for kernel in kernels]
+        return {name: np.array(names) == name for name in names}
 
     @property
     def n_outputs(self) -> int:
@@ -550,8 +569,9 @@ class WeightLearning:
         if needed > available:
             raise MemoryError(
                 f"{sizes}. Kernels can be computed when they are needed at p=1, where few of them "
-                "have a weight. Pass p=1, or fewer kernels or samples, or keep the kernels on "
-                'disk: X = kernels_for(X, kernels).fit(X)(X, memmap="stack.npy") with '
+                "have a weight. Pass p=1, or fewer kernels or samples; learn from landmarks, with "
+                'approximation="nystrom" of MKFDA or MKRidge; or keep the kernels on disk: '
+                'X = kernels_for(X, kernels).fit(X)(X, memmap="stack.npy") with '
                 'kernels="precomputed".'
             )
         return False
@@ -861,6 +881,12 @@ class KernelData:
     def n_regions(self) -> int:
         """Number of regions with weights of their own."""
         return self.stack.n_regions
+
+    @property
+    def knows_targets(self) -> bool:
+        """Whether some kernels have learnt from the targets of all samples."""
+        union = getattr(self.source, "union", None)
+        return union is not None and len(union.learning_from_targets()) > 0
 
     @property
     def masses(self) -> np.ndarray:

@@ -29,7 +29,14 @@ from ..losses.features import FeatureLoss
 from ..scale.features import Approximation
 from ..scale.rows import refuse_no_rows
 from .base import FitTask, KernelEstimator
-from .feature_data import FeatureRows, FeatureStream, Gathering, approximation_for
+from .feature_data import (
+    BY_NAME,
+    FeatureRows,
+    FeatureStream,
+    Gathering,
+    announce_search,
+    approximation_for,
+)
 from .inputs import matched_by_label
 from .kernel_data import (
     KernelData,
@@ -167,6 +174,7 @@ def fit_model(
         fitted = learn(task, data, [learning] * n_losses, [{}] * n_losses, progress)
         return estimator._keep(progress, fitted)
     grid = grid if isinstance(grid, Grid) else grid(rows)
+    announce_search(estimator, len(rows), rows.data.n_kernels, grid.size)
     kernels = task.kernels(rows)
     if kernel_sets := checked_kernel_sets(estimator.kernel_sets, kernels.source.names):
         refuse_separate_sets(task, rows)
@@ -257,8 +265,8 @@ def refuse_labels_with_features(estimator: KernelEstimator, y: ArrayLike | None)
     if hasattr(estimator, "multi_label") and len(shape) == 2 and shape[1] > 1:
         raise ValueError(
             f"y has {shape[1]} columns, and several labels per sample do not go with "
-            f"approximation={estimator.approximation}: pass approximation=None, or one column of "
-            "y at a time."
+            f"approximation={estimator.approximation!r}: pass approximation=None, or one column "
+            "of y at a time."
         )
 
 
@@ -301,7 +309,8 @@ def _fit_moments(
 
 def _takes_more(estimator: KernelEstimator) -> bool:
     """Whether an estimator has ``partial_fit``: there is none on kernel matrices."""
-    return isinstance(estimator.approximation, Approximation)
+    given = estimator.approximation
+    return isinstance(given, Approximation) or (isinstance(given, str) and given in BY_NAME)
 
 
 def _add_rows(
@@ -315,7 +324,9 @@ def _add_rows(
     estimator._validate_params()
     X, y, sample_weight, _ = matched_by_label(estimator, X, y, sample_weight)
     task, grid = estimator._task, estimator._grid
-    gathering = _gathering(estimator, task, estimator.approximation, grid is not None)
+    approximation = approximation_for(estimator, X)
+    assert approximation is not None
+    gathering = _gathering(estimator, task, approximation, grid is not None)
     stream = vars(estimator).get("_stream")
     if gathering.class_weight == "balanced":
         raise ValueError(

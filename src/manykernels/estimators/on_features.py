@@ -251,6 +251,7 @@ class FeatureData:
     coefficients: ClassVar[str] = "coef_"
     n_regions: ClassVar[int] = 1
     of_label: ClassVar[bool] = False
+    knows_targets: ClassVar[bool] = False
     unit: ClassVar[float] = 1.0
 
     @classmethod

@@ -6,6 +6,7 @@ the method `_outputs`, ``Σ_i coefficient_i k(x, x_i)`` of every output, and `in
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -22,12 +23,16 @@ from sklearn.base import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..discriminant import Samples
 from ..kernels.tables import Table
-from ..utils.numerics import EPS
+from ..scale.blocks import comes_in_blocks, refuse_unread
+from ..utils.folds import effective_size
+from ..utils.numerics import EPS, ROUNDING
 from ..utils.sklearn import Interval, StrOptions
+from ..utils.storable import storable
 from .base import NON_NEGATIVE, POSITIVE, KernelEstimator, estimator
 from .held_out import chosen_classes
-from .inputs import by_blocks, scored
+from .inputs import by_blocks, in_container, matched_by_label, scored
 
 
 def takes_tables(estimator: KernelEstimator) -> bool:
@@ -70,6 +75,11 @@ class LabelParameters:
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "multi_label": [StrOptions({"separate", "shared"})]
     }
+
+
+def _has_kernels(estimator: KernelEstimator) -> bool:
+    """Whether an estimator computes kernels, and no explicit features."""
+    return getattr(estimator, "approximation", None) is None
 
 
 class KernelClassifier(ClassifierMixin, KernelEstimator):
@@ -192,7 +202,6 @@ class KernelDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     scalings_: ClassVar[np.ndarray]
     _probabilities = "scores"
 
-    @by_blocks
     def transform(self, X: Table) -> np.ndarray:
         """Project on the discriminant directions, at most n_classes − 1, best first.
 
@@ -200,6 +209,10 @@ class KernelDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         decision compares Euclidean distances to `means_`.
         """
         check_is_fitted(self, "scalings_")
+        return in_container(self, self._projected(X), X)
+
+    @by_blocks
+    def _projected(self, X: Table) -> np.ndarray:
         return self._outputs(X, self.scalings_)
 
     @property
@@ -222,6 +235,119 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         return scored(super().score, self, X, y, sample_weight)
 
 
+# -- Prediction intervals -------------------------------------------------------------------------
+
+
+@storable
+@dataclass(frozen=True)
+class LeftOutResiduals:
+    """Residuals of training rows that were left out, and their quantiles.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        Targets minus predictions by models that were trained without the row.
+    weights : ndarray of shape (n_rows,) or None
+        Sample weights; None if all are equal.
+    size : float
+        Number of rows, or of groups of rows that were left out together. If their weights differ,
+        the effective number, ``(Σw)²/Σw²``.
+    """
+
+    values: np.ndarray
+    weights: np.ndarray | None
+    size: float
+
+    @classmethod
+    def attributes(cls, samples: Samples, predictions: np.ndarray | None) -> dict[str, Any]:
+        """Return the fitted attribute; none without predictions or without finite ones."""
+        if predictions is None:
+            return {}
+        values = samples.targets - predictions
+        rows = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+        if not rows.any():
+            return {}
+        weights, groups = (
+            None if given is None else given[rows] for given in (samples.counts, samples.groups)
+        )
+        size = effective_size(int(rows.sum()), groups, weights)
+        return {"left_out_residuals_": cls(values[rows], weights, size)}
+
+    def quantiles(self, coverage: float) -> np.ndarray:
+        """Return the ends of the interval of new residuals, (2,) or (2, n_targets).
+
+        Beyond each end are new residuals with a probability of ``(1 − coverage)/2`` at most. A new
+        residual has each rank among the others with the same probability, ``1/(size + 1)``, and
+        so each end is the residual with the rank of the quantile, rounded outwards.
+        """
+        tail = (1.0 - coverage) / 2.0
+        if tail * (self.size + 1.0) < 1.0 - ROUNDING:
+            least = int(np.ceil(1.0 / tail - 1.0 - ROUNDING))
+            raise ValueError(
+                f"coverage={coverage:g} needs {least} independent left-out samples or more, but "
+                f"there are {self.size:.4g}: choose a coverage of at most "
+                f"{max(1.0 - 2.0 / (self.size + 1.0), 0.0):.3g}."
+            )
+        rows = self.values.reshape(len(self.values), -1)
+        weights = np.ones(len(rows)) if self.weights is None else self.weights
+        mass = weights / weights.sum() * self.size / (self.size + 1.0)
+        ends = np.empty((2, rows.shape[1]))
+        for k, column in enumerate(rows.T):
+            for end, sign in enumerate((-1.0, 1.0)):
+                order = np.argsort(sign * column, kind="stable")
+                # The smallest residual that has enough mass on its inner side.
+                enough = np.cumsum(mass[order]) >= 1.0 - tail - ROUNDING
+                ends[end, k] = column[order][min(int(enough.argmax()), len(order) - 1)]
+        return ends[:, 0] if self.values.ndim == 1 else ends
+
+
+class IntervalRegressor(RegressorMixin, KernelEstimator):
+    """Regression with prediction intervals from left-out residuals.
+
+    Attributes
+    ----------
+    left_out_residuals_ : LeftOutResiduals
+        Targets minus `left_out_predictions_`, in ``values``, with ``quantiles(coverage)``, from
+        which :meth:`predict_interval` is computed.
+    """
+
+    left_out_residuals_: ClassVar[LeftOutResiduals]
+
+    def predict_interval(self, X: Table, coverage: float = 0.9) -> np.ndarray:
+        """Interval that contains the target of each new row with a given probability.
+
+        The ends are the prediction plus quantiles of the residuals of left-out training rows, so
+        that errors need not be normal, nor symmetric. The same width is used for all rows: the
+        coverage is that of the mean over new samples like the training samples. It may be lower
+        where errors are larger, such as at the ends of the range of X. If the model was fitted
+        with groups, new samples are of new groups. Rows count by their sample weights.
+
+        Parameters
+        ----------
+        X : table
+            New rows, as for :meth:`predict`.
+        coverage : float in (0, 1), default=0.9
+            Probability that the interval contains the target.
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_rows, 2) or (n_rows, n_targets, 2)
+            Lower and upper ends.
+        """
+        check_is_fitted(self)
+        if not isinstance(coverage, Real) or not 0.0 < float(coverage) < 1.0:
+            raise ValueError(f"coverage must be between 0 and 1, such as 0.9; got {coverage!r}.")
+        name = type(self).__name__
+        if not hasattr(self, "left_out_residuals_"):
+            raise ValueError(
+                f"This {name} has no left-out predictions of its training rows, from which "
+                "prediction intervals are computed: fit it with folds, such as cv=5."
+            )
+        predicted = self.predict(X)  # type: ignore[attr-defined]
+        low, high = self.left_out_residuals_.quantiles(float(coverage))
+        return np.stack([predicted + low, predicted + high], axis=-1)
+
+
 @estimator()
 class EpsilonParameters:
     """Parameters of an ε-insensitive regression.
@@ -241,7 +367,7 @@ class EpsilonParameters:
 
 
 @estimator()
-class TargetRegressor(RegressorMixin, KernelEstimator):
+class TargetRegressor(IntervalRegressor):
     """Ridge regression of one target or several.
 
     Parameters
@@ -275,6 +401,76 @@ class TargetRegressor(RegressorMixin, KernelEstimator):
         values = self._outputs(X) + self.intercept_
         coefficients = vars(self).get("dual_coef_", vars(self).get("coef_"))
         return values[:, 0] if coefficients.ndim == 1 else values
+
+    @available_if(_has_kernels)
+    def predict_by_view(self, X: Table) -> dict[str, np.ndarray]:
+        """Contribution of each view to :meth:`predict`.
+
+        Predictions are the sum of all contributions and `intercept_`.
+
+        Parameters
+        ----------
+        X : as for ``predict``, in memory
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_rows,) or (n_rows, n_targets)
+            By the names of the views, if X is a dict or `Views`; otherwise by those of the
+            kernels. Kernels without weight are left out.
+        """
+        check_is_fitted(self)
+        refuse_unread(X, matrices=self._is_precomputed)
+        if comes_in_blocks(X):
+            raise TypeError(
+                "Predictions by view need X in memory: pass blocks of rows, such as "
+                "X.partitions[0].compute()."
+            )
+        predictor, data = self._predictor, self._predictor.source.read(self, X)
+        single = self.dual_coef_.ndim == 1
+        parts = {
+            view: predictor.restricted(kernels).outputs_of(data)
+            for view, kernels in predictor.kernels_by_view().items()
+        }
+        return {view: part[:, 0] if single else part for view, part in parts.items()}
+
+    @available_if(_has_kernels)
+    def score_by_view(
+        self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> dict[str, np.ndarray]:
+        """Share of each view in R² of every target on new samples.
+
+        The share of the contribution f_v is ``Σ_i f_v(x_i) (2 y_i − f(x_i)) / Σ_i y_i²``, with y
+        and all contributions centred (Pratt's product measure). A share may be negative, where a
+        view corrects another one. The shares sum to R² of the centred predictions, which is that
+        of :meth:`score` unless the means of y and of the predictions differ.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_targets,), or to float
+            Views as in :meth:`predict_by_view`.
+
+        References
+        ----------
+        J. W. Pratt. Dividing the indivisible: using simple symmetry to partition variance
+        explained. Tampere Conference in Statistics, 1987.
+        """
+        X, y, weight = matched_by_label(self, X, y, sample_weight)[:3]
+        y = np.asarray(y, dtype=np.float64)
+        parts = self.predict_by_view(X)
+        if any(part.shape != y.shape for part in parts.values()):
+            shape = next(iter(parts.values())).shape
+            raise ValueError(f"y has the shape {y.shape}, and predictions have {shape}.")
+        parts = {
+            view: part - np.average(part, axis=0, weights=weight) for view, part in parts.items()
+        }
+        y = y - np.average(y, axis=0, weights=weight)
+        rest = 2.0 * y - sum(parts.values())
+        size = np.average(y**2, axis=0, weights=weight)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return {
+                view: np.average(part * rest, axis=0, weights=weight) / size
+                for view, part in parts.items()
+            }
 
     def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """R² on new samples; rows of X and y are matched as in ``fit``."""

@@ -8,11 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.parallel import Parallel, delayed
 
 from ..domains import Domain, lp_domain
 from ..kernels.tables import Table
 from ..losses.base import Loss, ProblemSpec
 from ..losses.square import SquareLoss
+from ..solvers.candidates import Regression, choose_candidates, explained_variance
 from ..solvers.path import GridPoint, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
@@ -21,14 +23,16 @@ from .feature_data import ApproximationParameters, MomentAttributes, refuse_with
 from .held_out import HeldOutValues, SplitOutputs
 from .kernel_data import NORM_OR_EVIDENCE, Learnt, WeightParameters
 from .learning import Point, Task, fit_model, partial_fit_values, share_workspace, target_groups
-from .prediction import TargetRegressor
+from .prediction import LeftOutResiduals, TargetRegressor
 from .search import (
     ChoiceParameters,
     ChosenWeights,
     Grid,
     KernelSetParameters,
+    Search,
     checked_regs,
     chosen_by,
+    is_validation_set,
     joined_choices,
     norms_or_evidence,
     outputs_of_splits,
@@ -101,6 +105,7 @@ class RidgeTask(Task):
             for evaluation, group, domain in zip(evaluations, groups, domains, strict=True)
         ]
         predictions = targets.restored(np.hstack(left_out))
+        predictions = predictions[:, 0] if samples.targets.ndim == 1 else predictions
         weights = learnt.weights if len(groups) > 1 else learnt.weights[0]
         single = samples.targets.ndim == 1
         regs = learnt.regularizations
@@ -109,7 +114,8 @@ class RidgeTask(Task):
             "reg_": regs[0].item() if len(regs) == 1 else regs,
             data.coefficients: coefficients[:, 0] if single else coefficients,
             "intercept_": targets.means,
-            "left_out_predictions_": predictions[:, 0] if single else predictions,
+            "left_out_predictions_": predictions,
+            **LeftOutResiduals.attributes(samples, predictions),
             "_predictor": data.predictor(weights, coefficients),
         }
 
@@ -130,7 +136,9 @@ class RidgeTask(Task):
             )
             points.append(choice.params)
             attributes.append(chosen)
-        return points, joined_choices(attributes)
+        joined = joined_choices(attributes)
+        predictions = joined.get("left_out_predictions_")
+        return points, {**joined, **LeftOutResiduals.attributes(samples, predictions)}
 
     def outputs(
         self,
@@ -187,13 +195,153 @@ class RidgeTask(Task):
 def _left_out(
     data: Any, evaluation: Any, targets: np.ndarray, domain: Domain | None
 ) -> np.ndarray:
-    """Return outputs of every sample by the regression of the others, (m, n_targets)."""
-    if len(targets) == 1:
+    """Return outputs of every sample by the regression of the others, (m, n_targets).
+
+    NaN if they are not known, as with kernels that have learnt from the targets of all samples.
+    """
+    if len(targets) == 1 or data.knows_targets:
         return np.full(targets.shape, np.nan)
     leaves_out = data.left_out(evaluation, targets)
     response = None if domain is None else weight_response(leaves_out, domain)
     outputs: np.ndarray = leaves_out.leave_one_out(data.samples.groups, response=response)
     return outputs
+
+
+# -- Many targets with weights of their own: the best of shared candidates ------------------------
+
+
+# Number of targets from which on each takes the best of shared candidates, unless told otherwise.
+# Below, the exact weights of all targets take a few seconds (at 300 rows).
+_MANY_TARGETS = 20
+# λ of candidates by default: twice as many as for learnt weights, as one more costs little. With
+# eight, R² on new rows is 0.001 to 0.006 less on made-up data of 3, 8 and 20 views (measured).
+_CANDIDATE_REGS = tuple(np.logspace(-4, 3, 15).tolist())
+
+
+def takes_candidates(estimator: Any, y: ArrayLike) -> bool:
+    """Return whether each target takes the best of shared candidate weights.
+
+    Raises if that was asked for by ``certify=False``, but another parameter does not go with it.
+    """
+    if estimator.certify or (estimator.certify is None and estimator.multi_target == "shared"):
+        return False
+    shape = np.shape(y)
+    reason = ""
+    if estimator.multi_target == "shared":
+        reason = 'multi_target="shared", where one weight vector is learnt for all targets'
+    elif isinstance(estimator.cv, str) or is_validation_set(estimator.cv):
+        reason = "cv, which must be a number of folds or a splitter into folds"
+    elif estimator.one_standard_error:
+        reason = "one_standard_error=True"
+    else:
+        for name in ("ps", "scoring", "kernel_sets", "approximation"):
+            if getattr(estimator, name) is not None:
+                reason = name
+    if estimator.certify is None:
+        return not reason and len(shape) == 2 and shape[1] > _MANY_TARGETS
+    if reason:
+        raise ValueError(
+            f"certify=False does not go with {reason}. Each target takes the best of shared "
+            "candidate weights, judged by R² in folds; leave that parameter out, or pass "
+            "certify=True, which learns the weights of every target."
+        )
+    return True
+
+
+def fit_candidates(
+    estimator: Any,
+    task: RidgeTask,
+    X: Table,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    groups: ArrayLike | None,
+) -> Any:
+    """Fit ridge regressions of many targets, each with the best of shared candidate weights."""
+    regs = np.sort(checked_regs(estimator.regs, _CANDIDATE_REGS))[::-1]
+    rows = task.rows(estimator, X, y, sample_weight, groups)
+    kernels = task.kernels(rows)
+    search = task.search(estimator, X, y, rows, kernels)
+    folds = _folds_of(search)
+    data = task.prepare(kernels, rows)
+    samples, scaled = data.samples, data.scaled_targets()
+    n_groups = len(samples) if rows.groups is None else len(np.unique(rows.groups))
+    weights = samples.weights
+    regression = Regression(
+        data.stack, scaled.columns, regs, folds, weights, n_groups < len(samples)
+    )
+    parallel = Parallel(n_jobs=estimator.n_jobs, require="sharedmem")
+    progress = search.task.part("", None)
+    choice = choose_candidates(
+        regression,
+        each=lambda work, candidates: parallel(delayed(work)(one) for one in candidates),
+        progress=progress,
+    )
+    progress.end()
+    split_of_row = np.full(len(samples), -1)
+    for k, fold in enumerate(folds):
+        split_of_row[fold] = k
+    tested = split_of_row >= 0
+    left_out = explained_variance(
+        scaled.columns[tested],
+        scaled.columns[tested] - choice.left_out[tested],
+        None if weights is None else weights[tested],
+    )
+    single = samples.targets.ndim == 1
+    coefficients = choice.coefficients * scaled.units
+    several = {
+        "weights_": choice.weights,
+        "reg_": choice.regs,
+        "p_": np.ones(len(choice.regs)),
+        "best_score_": choice.scores.mean(axis=0),
+        "left_out_score_": left_out,
+        "left_out_predictions_": scaled.restored(choice.left_out),
+        data.coefficients: coefficients,
+    }
+    if single:
+        several = {
+            name: values[..., 0] if len(values) == len(samples) else values[0]
+            for name, values in several.items()
+        }
+    return estimator._keep(
+        search.task,
+        data.attributes,
+        several,
+        kernel_names_=data.names,
+        intercept_=scaled.means,
+        n_splits_=len(folds),
+        test_fold_=split_of_row,
+        n_iter_=choice.n_rounds,
+        n_inner_solves_=choice.n_decompositions,
+        solver_="candidates",
+        _predictor=data.predictor(choice.weights, coefficients),
+    )
+
+
+def _folds_of(search: Search) -> list[np.ndarray]:
+    """Return the test rows of every split; raise if training parts are not all other rows."""
+    tested = np.zeros(len(search.samples), dtype=int)
+    folds = []
+    for k, split in enumerate(search.splits):
+        if split.of_targets is not None:
+            names = ", ".join(map(repr, split.of_targets.union.names_))
+            raise ValueError(
+                f"Many separate targets do not go with kernels that learn from targets ({names}): "
+                "they would be learnt for all targets together. Leave these kernels out, or pass "
+                'certify=True or multi_target="shared".'
+            )
+        assert split.train is not None  # validation sets were refused
+        train, test = np.sort(split.train), np.asarray(split.test)
+        tested[test] += 1
+        all_others = np.array_equal(train, np.delete(np.arange(len(tested)), test))
+        if not all_others or tested.max() > 1 or len(test) < 2:
+            raise ValueError(
+                f"Split {k} of cv has {len(train)} training and {len(test)} test rows of "
+                f"{len(tested)}. Many separate targets are judged by folds: each test part must "
+                "have at least two rows, no row may be tested twice, and models learn from all "
+                "other rows. Pass a number of folds, or certify=True."
+            )
+        folds.append(test)
+    return folds
 
 
 @storable
@@ -232,7 +380,8 @@ class MKRidge(TargetRegressor):
         λ, given or learnt.
     left_out_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         What is predicted for each training row if it is left out; see the notes. Like `dual_coef_`
-        it has no entries for rows of weight zero.
+        it has no entries for rows of weight zero. NaN if a kernel learns from targets
+        (:class:`~manykernels.kernels.RelevanceRBF`), which has seen those of all rows.
 
     Notes
     -----
@@ -268,10 +417,20 @@ class MKRidge(TargetRegressor):
 
     Examples
     --------
+    A prediction, and an interval that contains the targets of 90 % of new samples:
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from manykernels import MKRidge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = MKRidge().fit(X[:300], y[:300])
+    >>> model.predict(X[300:301]).round()
+    array([221.])
+    >>> model.predict_interval(X[300:301], coverage=0.9).round()
+    array([[128., 319.]])
+
     Two targets that share the kernels of three columns:
 
     >>> import numpy as np
-    >>> from manykernels import MKRidge
     >>> from manykernels.kernels import RBF
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (200, 3))
@@ -344,6 +503,12 @@ class MKRidgeCV(TargetRegressor):
         λ to try with each norm; by default eight from 1e-4 to 1e3.
     multi_target : {"shared", "separate"}, default="shared"
         Several targets have one p, one λ and one weight vector for all, or each its own.
+    certify : bool, optional
+        How the weights of separate targets are found. True learns them for every target, as for
+        one target, with a certificate. False takes, for each target, the best of some hundred
+        candidates, which all targets share: it is fast for thousands of targets, see the notes.
+        By default False if there are more than twenty targets, and none of `ps`, `scoring`,
+        `kernel_sets`, `one_standard_error` and `approximation` is set.
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
         A number of folds, by default five, shuffled with a fixed seed; groups and repeated rows
         stay together.
@@ -357,9 +522,9 @@ class MKRidgeCV(TargetRegressor):
     Attributes
     ----------
     p_, reg_ : float, or ndarray of shape (n_targets,)
-        The point of the grid that was chosen: NaN and the learnt λ for "evidence". One for each
-        of several targets if separate; so are `best_score_` and `left_out_score_`, arrays then,
-        and `cv_results_`, a list.
+        The point of the grid that was chosen: NaN and the learnt λ for "evidence", 1 for a
+        candidate. One for each of several targets if separate; so are `best_score_` and
+        `left_out_score_`, arrays then, and `cv_results_`, a list.
     weights_ : ndarray of shape (n_kernels,), or (n_targets, n_kernels)
         Learnt kernel weights, those of the fit to all samples; a row for each of several targets
         if separate.
@@ -375,6 +540,19 @@ class MKRidgeCV(TargetRegressor):
     kernels and targets, the weights and the regression come from the training part. (With
     ``cv="closed-form"`` scales are those of all samples.)
 
+    With ``certify=False`` the candidates are equal weights, single kernels, random weights, and
+    means of the two best candidates of many targets, all of sum one. One eigendecomposition per
+    candidate serves all targets and all λ (by default 15). Generalised cross-validation picks
+    three candidates for each target; if `groups` are passed, or rows are equal, folds do.
+    Folds, without refitting, choose one of these and λ. `best_score_` is the mean R² of the folds,
+    each by the one that is best in the other folds; the three were picked, and kernels and targets
+    scaled, with all rows. On targets of pure noise with 20 views, 300 rows, it is 0.024
+    above R² on new rows, and `left_out_score_` 0.039. There are no `cv_results_` and no
+    `certificate_`: weights are chosen by held-out errors, and do not minimise the objective. For
+    the certified weights of one target, fit ``MKRidge(kernels, p=1, reg=…)`` to it, or all with
+    ``certify=True``. `n_jobs` is then the number of candidates that are tried at the same time, in
+    threads, and `n_inner_solves_` the number of eigendecompositions.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -389,11 +567,13 @@ class MKRidgeCV(TargetRegressor):
 
     ps: ArrayLike | None = None
     regs: ArrayLike | None = None
+    certify: bool | None = None
     tol: float = 1e-5
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
         "regs": ["array-like", None],
+        "certify": ["boolean", None],
         "cv": ["cv_object", tuple, StrOptions({"closed-form"}), None],
     }
 
@@ -415,11 +595,17 @@ class MKRidgeCV(TargetRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
+        if takes_candidates(self, y):
+            return fit_candidates(self, self._task, X, y, sample_weight, groups)
         return fit_model(self, self._task, X, y, sample_weight, groups, self._grid)
 
     @property
     def _task(self) -> RidgeTask:
         return RidgeTask(None, self.normalize, self.multi_target)
+
+    @property
+    def _learns_relevance(self) -> bool:
+        return not isinstance(self.cv, str)
 
     @property
     def _grid(self) -> Grid:

@@ -624,6 +624,11 @@ def validation_curve(self: Any) -> np.ndarray:
     depend on λ.
     """
     check_is_fitted(self)
+    if not hasattr(self, "cv_results_"):
+        raise AttributeError(
+            "There is no validation curve: every target took the best of shared candidate "
+            "weights. With certify=True p and λ are chosen from a grid."
+        )
     several = isinstance(self.cv_results_, list)
     tables = self.cv_results_ if several else [self.cv_results_]
     curves = np.array([_curve(table) for table in tables])

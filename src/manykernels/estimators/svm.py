@@ -463,7 +463,7 @@ class MKSVC(KernelClassifier):
         refuse_labels_with_features(self, y)
         if self.C == "joint":
             raise ValueError(
-                f'C="joint" does not go with approximation={self.approximation}: the identity '
+                f'C="joint" does not go with approximation={self.approximation!r}: the identity '
                 "matrix has as many features as there are samples. Pass a number, or "
                 "approximation=None."
             )

@@ -36,7 +36,13 @@ from .base import CLASS_WEIGHT, FitTask, estimator, fits
 from .held_out import CalibrationAttributes, HeldOutDecisions, SplitOutputs
 from .kernel_data import TrainingKernels, joined_certificate
 from .learning import Point, fit_model, target_groups
-from .prediction import KernelClassifier, KernelRegressor, LabelParameters
+from .prediction import (
+    IntervalRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    LabelParameters,
+    LeftOutResiduals,
+)
 from .search import (
     MACHINE_NORMS,
     ChoiceParameters,
@@ -492,7 +498,7 @@ DEFAULT_WIDTHS = (0.01, 0.1)
 
 @storable
 @estimator(SupportAttributes, ChoiceParameters, KernelSetParameters, ChosenWeights)
-class MKSVRCV(KernelRegressor):
+class MKSVRCV(IntervalRegressor, KernelRegressor):
     """Multiple kernel support vector regression with p, C and ε chosen by cross-validation.
 
     The models of a grid are solved as one path, each from its neighbours and each with a
@@ -585,7 +591,9 @@ class SVRSearchTask(SVRTask):
     def choose(self, search: Search, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
         outputs = held_out_outputs(search, grid, partial(ValueMachines.of, self))
         choice, attributes = search.choose(grid, outputs)
-        return [choice.params], attributes
+        predictions = attributes.get("left_out_predictions_")
+        residuals = LeftOutResiduals.attributes(search.samples, predictions)
+        return [choice.params], {**attributes, **residuals}
 
 
 @dataclass(frozen=True)

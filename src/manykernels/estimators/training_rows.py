@@ -121,12 +121,8 @@ class TrainingRows:
 
     @property
     def kernel_targets(self) -> np.ndarray | None:
-        """Targets for kernels that learn from them: numbers or indicators; None if neither."""
-        if self.classes is not None:
-            several = self.labels.ndim == 1 and len(self.classes) > 2
-            return np.eye(len(self.classes))[self.labels] if several else self.labels
-        targets = np.asarray(self.targets)
-        return targets if targets.dtype.kind in "biuf" else None
+        """Targets for kernels that learn from them, see :func:`targets_for_kernels`."""
+        return targets_for_kernels(self.targets, self.labels, self.classes)
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -141,6 +137,18 @@ class TrainingRows:
     def factors(self) -> np.ndarray:
         """`weights`, or ones where none were given."""
         return np.ones(len(self)) if self.weights is None else self.weights
+
+
+def targets_for_kernels(targets: Any, labels: Any, classes: Any) -> np.ndarray | None:
+    """Return numbers or indicators of classes, which kernels learn from; None if there are none.
+
+    ``classes[labels]`` are the classes of the rows; None for other targets.
+    """
+    if classes is not None:
+        several = labels.ndim == 1 and len(classes) > 2
+        return np.eye(len(classes))[labels] if several else labels
+    targets = np.asarray(targets)
+    return targets if targets.dtype.kind in "biuf" else None
 
 
 def checked_groups(groups: ArrayLike | None, n_rows: int) -> np.ndarray:

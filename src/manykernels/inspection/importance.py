@@ -16,29 +16,31 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..display import ImportanceDisplay
 from ..estimators.base import KernelEstimator
-from ..estimators.cox import SurvivalEstimator
-from ..estimators.inputs import matched_by_label, read_training
+from ..estimators.cox import SurvivalEstimator, survival_records
+from ..estimators.inputs import TrainingTable, matched_by_label, read_training
 from ..estimators.training_rows import (
     check_targets,
     checked_groups,
     is_multilabel,
     refuse_useless_groups,
     rows_that_count,
+    targets_for_kernels,
 )
 from ..kernels.tables import Table
-from ..survival import survival_array
 from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, warn_caller
 from ..utils.versions import aligned
 from .intervals import UNKNOWN, Intervals, Mean
 from .study import (
     Judged,
+    LearntKernels,
     Splits,
     Study,
     ViewKernels,
     at_chosen_norm,
     checked_learner,
     checked_scoring,
+    learns_kernels,
     of_plain_sum,
     refuse_without_probabilities,
     searches,
@@ -359,7 +361,8 @@ class Models:
             scoring.hit_or_miss,
             slack,
             study.groups,
-            study.y["event"] if scoring.of_pairs else None,
+            study.events,
+            scoring.most,
         )
 
         def scored(model: Judged | None) -> Mean:
@@ -446,20 +449,28 @@ class Begun:
         scoring: Any,
         sample_weight: Any,
         random_state: Any,
+        entry: Any = None,
+        strata: Any = None,
     ) -> Begun:
         """Read the arguments of the function `name`, compute the kernels and fit the model."""
         learner = checked_learner(estimator, name)
         score = checked_scoring(scoring, learner)
         refuse_without_probabilities(learner, score)
         y = None if y is None else estimator._as_targets(y)
-        X, y, sample_weight, groups = matched_by_label(estimator, X, y, sample_weight, groups)
+        X, y, sample_weight, groups, entry, strata = matched_by_label(
+            estimator, X, y, sample_weight, groups, entry=entry, strata=strata
+        )
         data = read_training(estimator, X)
-        y = _checked_targets(estimator, data.X, y, name)
+        y = _checked_targets(estimator, data.X, y, name, entry, strata)
         kept, counts = _counted_rows(estimator, data.X, sample_weight)
         given = None if groups is None else checked_groups(groups, len(y))
         if len(kept) < len(y):
             data = data.keep(kept)
-        stack, source = data.compute(counts, True, None)
+        targets = y[kept]
+        coded = _coded(targets) if is_classifier(estimator) else (None, None)
+        stack, source = data.compute(
+            counts, True, None, targets=targets_for_kernels(targets, *coded)
+        )
         rng = check_random_state(random_state)
         seed = rng.randint(np.iinfo(np.int32).max)
         if given is None:
@@ -467,8 +478,12 @@ class Begun:
         else:
             labels = given[kept]
             numbers = group_numbers(labels)
-            refuse_useless_groups(labels, *_coded(y[kept]) if is_classifier(estimator) else ())
-        study = Study(stack._changed(groups=numbers), y[kept], counts, score, None, given=labels)
+            refuse_useless_groups(labels, *coded)
+        stack = stack._changed(groups=numbers)
+        study = Study(stack, targets, counts, score, None, given=labels)
+        if isinstance(data, TrainingTable) and learns_kernels(getattr(source, "union", None)):
+            table = LearntKernels.of(data.X, data.kernels, relevance=data.relevance)
+            study = replace(study, table=table)
         fitted = study.fit(learner, slice(None))
         return cls(data, source, study, learner, fitted, y, given, kept, numbers, rng, seed)
 
@@ -495,6 +510,8 @@ def view_importance(
     n_resamples: int = 50,
     confidence: float = 0.95,
     sample_weight: ArrayLike | None = None,
+    entry: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = 0,
     verbose: bool = False,
 ) -> ViewImportance:
@@ -530,8 +547,9 @@ def view_importance(
     views : dict of str to list of str, optional
         Kernel names of each view, in place of the above. Kernels of no view are always used.
     scoring : str or callable, optional
-        For classes "accuracy" (default) or "neg_log_loss", which is more sensitive if the
-        estimator has probabilities; for numbers "r2" (default), "neg_mean_squared_error" or
+        For classes "accuracy" (default), "balanced_accuracy" or, if the estimator has
+        probabilities, "neg_log_loss", which is more sensitive, and of two classes "roc_auc"; for
+        numbers "r2" (default), "neg_mean_squared_error" or
         "neg_mean_absolute_error"; for MKGLM also "d2" (default), the share of its loss that is
         explained; for survival times "concordance_index". A function ``loss(y, predictions)``
         must return an array with one loss per sample; the score is minus its mean.
@@ -545,6 +563,9 @@ def view_importance(
         Confidence level of the intervals.
     sample_weight : array-like of shape (n_samples,), optional
         In fits and scores a sample of weight two counts as two; in intervals it is one sample.
+    entry, strata : array-like of shape (n_samples,), optional
+        For survival times, as in ``MKCox.fit``. The concordance index is that of pairs within
+        strata, and does not know of entries.
     random_state : int, RandomState or None, default=0
         Seed of the half-samples, and of the folds if `cv` is a number.
     verbose : bool, default=False
@@ -572,9 +593,11 @@ def view_importance(
     added in quadrature, for the random effect of a view of noise, and then ``√tol`` standard
     deviations, for the finite accuracy of two fits. Accuracy has Wilson's interval, and its
     differences that of Agresti and Min, with the same number of independent samples. R² takes the
-    variance of y as known, and D² the loss of the best constant. In intervals of the concordance
-    index, and of its differences, the influences of samples on the index take the place of losses
-    (the infinitesimal jackknife), and the number of events that of samples. The intervals are for
+    variance of y as known, D² the loss of the best constant, and balanced accuracy the shares of
+    the classes. In intervals of the concordance index, of the area under the ROC curve, and of
+    their differences, the influences of samples on the index take the place of losses (the
+    infinitesimal jackknife), and the number of events, or of samples of the rarer class, that of
+    samples. The intervals are for
     the score of these models on new samples. Their coverage is measured in
     docs/benchmarks/importance.md, except for the concordance index and D².
 
@@ -641,7 +664,9 @@ def view_importance(
     if isinstance(groups, Mapping):
         raise TypeError("groups are labels of the samples; pass the kernels of views as views=...")
     begun = Begun.of(
-        "view_importance", estimator, X, y, groups, scoring, sample_weight, random_state
+        *("view_importance", estimator, X, y, groups, scoring, sample_weight, random_state),
+        entry=entry,
+        strata=strata,
     )
     study, learner, fitted, rng = begun.study, begun.learner, begun.fitted, begun.rng
     of_views = views_of(study.stack, getattr(begun.source, "union", None), begun.data.X, views)
@@ -670,8 +695,18 @@ def check_numbers_of(n_resamples: object, confidence: object) -> None:
         raise ValueError(f"confidence must be between 0 and 1, such as 0.95; got {confidence!r}.")
 
 
-def _checked_targets(estimator: KernelEstimator, X: Any, y: ArrayLike, name: str) -> np.ndarray:
-    """Validate y for the function `name`: a target, or several numbers, per row of X."""
+def _checked_targets(
+    estimator: KernelEstimator,
+    X: Any,
+    y: ArrayLike,
+    name: str,
+    entry: ArrayLike | None,
+    strata: ArrayLike | None,
+) -> np.ndarray:
+    """Validate y for the function `name`: a target, or several numbers, per row of X.
+
+    Survival times have entries and strata, if there are some, as fields.
+    """
     if y is None:
         raise ValueError(f"{name} requires y: it measures importance for predicting y.")
     if is_multilabel(y):
@@ -680,9 +715,14 @@ def _checked_targets(estimator: KernelEstimator, X: Any, y: ArrayLike, name: str
             "with y[:, k]."
         )
     if isinstance(estimator, SurvivalEstimator):
-        targets = survival_array(y)
+        targets = survival_records(y, entry, strata)
         check_consistent_length(X, targets)
         return targets
+    for option, given in (("entry", entry), ("strata", strata)):
+        if given is not None:
+            raise TypeError(
+                f"{option} is for survival models, and {type(estimator).__name__} is none."
+            )
     check_targets(y)
     targets = np.asarray(y)
     check_consistent_length(X, targets)

@@ -137,6 +137,8 @@ class Intervals:
     events : ndarray of bool, (n_rows,), or None
         Rows with an event, if the mean is a share of pairs of samples in which the first had an
         event; None for losses of single samples.
+    most : float
+        Largest mean loss that is possible.
     """
 
     weights: np.ndarray
@@ -146,6 +148,7 @@ class Intervals:
     slack: float = 0.0
     groups: np.ndarray | None = None
     events: np.ndarray | None = None
+    most: float = np.inf
 
     def of(self, losses: np.ndarray) -> Mean:
         """Return the mean loss with its interval."""
@@ -159,7 +162,12 @@ class Intervals:
             return Mean(mean, *wilson(mean, self._independent(n), quantile))
         least = 0.0 if (values >= 0.0).all() else -np.inf
         quantile = self._quantile(losses, n)
-        return Mean(mean, *within_range(mean, self._error(losses), quantile, least))
+        if np.isfinite(self.most) and self._error(losses) <= ACCUMULATED:
+            # Losses that are all alike say as much as a share of 0 or 1.
+            share = min(mean / self.most, 1.0)
+            low, high = wilson(share, self._independent(n), quantile)
+            return Mean(mean, self.most * low, self.most * high)
+        return Mean(mean, *within_range(mean, self._error(losses), quantile, least, self.most))
 
     def of_difference(self, first: np.ndarray, second: np.ndarray) -> Mean:
         """Return the mean of ``first - second`` with its interval."""
@@ -170,7 +178,7 @@ class Intervals:
         mean, deviation = float(weights @ values / n), self._deviation(second)
         half = self._quantile(difference, n) * self._error(difference)
         half = float(np.hypot(half, _OF_ORDER * deviation / n)) + self.slack * deviation
-        return Mean(mean, mean - half, mean + half)
+        return Mean(mean, max(mean - half, -self.most), min(mean + half, self.most))
 
     def of_paired(self, difference: np.ndarray) -> tuple[float, float, float, float]:
         """Return the mean difference of one model's losses, its interval, and a p-value.

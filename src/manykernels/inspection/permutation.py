@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 
 from ..kernels import KernelStack
 from ..kernels.tables import is_frame
@@ -15,7 +15,7 @@ from ..utils.sklearn import safe_indexing
 from .column_data import Columns, ColumnsOfView, Measured
 from .effects import linear_effects
 from .intervals import Intervals
-from .study import Answers, Splits, sample_log_losses
+from .study import Answers, ClassLogs, Splits
 
 # Rows whose values are exchanged by a permutation that preserves what others predict.
 _ALIKE = 6
@@ -61,13 +61,7 @@ class Permutation:
 
     def models(self, splits: Splits) -> list[tuple[Any, np.ndarray, np.ndarray]]:
         """Fit the models of the folds."""
-        study, counts = self.study, self.study.counts
-        models = []
-        for train, test in splits:
-            weights = None if counts is None else counts[train]
-            gram = study.stack[np.ix_(train, train)]
-            models.append((clone(self.plain).fit(gram, study.y[train], weights), train, test))
-        return models
+        return [(self.study.fit_rows(self.plain, train), train, test) for train, test in splits]
 
     def losses(
         self,
@@ -81,16 +75,18 @@ class Permutation:
         y, scoring = study.y, study.scoring
         predictions = np.zeros_like(y) if is_classifier(self.plain) else np.zeros(len(y))
         judged = np.zeros(len(y), bool)
-        log_losses = np.full(len(y), np.nan) if scoring.needs_probabilities else None
+        logs = ClassLogs(y) if scoring.needs_probabilities else None
         for model, train, test in models:
-            block = study.stack[np.ix_(test, train)]
+            rows = study.held_out(test, train)
             if view is not None and members is not None and donors is not None:
-                block = self._replaced(block, view, members, donors, train, test)
-            predictions[test], judged[test] = model.predict(block), True
-            if log_losses is not None:
-                logs = model.predict_log_proba(block)
-                log_losses[test] = sample_log_losses(model, logs, y[test])
-        return Answers(predictions, judged, log_losses)
+                if study.table is None:
+                    rows = self._replaced(rows, view, members, donors, train, test)
+                else:
+                    rows = _with_values_of(rows, view, members, donors[test])
+            predictions[test], judged[test] = model.predict(rows), True
+            if logs is not None:
+                logs.add(model, model.predict_log_proba(rows), test)
+        return Answers(predictions, judged, *(() if logs is None else logs.values))
 
     def _replaced(
         self,
@@ -167,7 +163,8 @@ def by_permutation(
         confidence,
         share / float(study.weights.sum()),
         groups=study.groups,
-        events=study.y["event"] if scoring.of_pairs else None,
+        events=study.events,
+        most=scoring.most,
     )
     falls = []
     for view, members, chosen, place in items:

@@ -19,12 +19,14 @@ from ..estimators.kernel_data import EVIDENCE
 from ..estimators.prediction import KernelClassifier, chosen_classes
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..kernels import KernelStack, KernelUnion, Views
+from ..kernels.auto import kernels_for
 from ..kernels.composition import OfView
 from ..kernels.tables import Table
 from ..metrics.survival import concordance_index, concordance_influences
 from ..solvers.base import DEFAULT_SOLVER, as_solver
+from ..survival import survival_array
 from ..utils.folds import positions_among, splits_of_rows, stratified_folds
-from ..utils.sklearn import groups_for
+from ..utils.sklearn import groups_for, safe_indexing
 from .intervals import Mean
 
 # -- Losses of samples, and scores that are their means -------------------------------------------
@@ -42,11 +44,14 @@ class Answers:
         Rows that were held out; the predictions of other rows are undefined.
     log_losses : ndarray of shape (n_rows,) or None
         ``−log P`` of the true class, if there are probabilities.
+    log_odds : ndarray of shape (n_rows,) or None
+        ``log P / (1 − P)`` of the second of two classes.
     """
 
     predictions: np.ndarray
     judged: np.ndarray
     log_losses: np.ndarray | None = None
+    log_odds: np.ndarray | None = None
 
     def spread(self, rows: np.ndarray, n_rows: int) -> Answers:
         """Return predictions for `n_rows` rows, of which these are the given `rows`."""
@@ -54,11 +59,13 @@ class Answers:
         predictions[rows] = self.predictions
         judged = np.zeros(n_rows, bool)
         judged[rows] = self.judged
-        if self.log_losses is None:
-            return Answers(predictions, judged)
-        log_losses = np.full(n_rows, np.nan)
-        log_losses[rows] = self.log_losses
-        return Answers(predictions, judged, log_losses)
+        each = []
+        for values in (self.log_losses, self.log_odds):
+            spread = None if values is None else np.full(n_rows, np.nan)
+            if spread is not None:
+                spread[rows] = values
+            each.append(spread)
+        return Answers(predictions, judged, *each)
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,8 @@ class Scoring:
     hit_or_miss : bool
         Whether every loss is 0 or 1.
     needs_probabilities : bool
+    most : float
+        Largest mean loss that is possible.
     of_pairs : bool
         Whether the score is a share of pairs of samples, and the losses are linearised: they
         depend on all samples that are held out.
@@ -97,6 +106,7 @@ class Scoring:
     hit_or_miss: bool = False
     needs_probabilities: bool = False
     of_pairs: bool = False
+    most: float = np.inf
 
     def of(self, y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
         """Return the loss of each row; NaN for rows that were not held out."""
@@ -116,6 +126,48 @@ def _misses(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
 def _log_losses(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
     assert answers.log_losses is not None
     return answers.log_losses
+
+
+def _misses_by_class(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
+    """Return errors divided by the share of the class; their mean is 1 − balanced accuracy."""
+    # The shares are those of all samples, so that losses of different models are comparable.
+    classes, labels = np.unique(y, return_inverse=True)
+    shares = np.bincount(labels, weights) / weights.sum()
+    losses: np.ndarray = (y != answers.predictions) / (len(classes) * shares[labels])
+    return losses
+
+
+def _misordered(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
+    """Return linearised losses of log-odds, whose mean is one minus the area under the ROC curve.
+
+    The area is the share of pairs of samples of both classes that are in the right order. The
+    influences of the samples on it take the place of losses, as in :func:`discordances`.
+    """
+    classes = np.unique(y)
+    if len(classes) != 2 or answers.log_odds is None:
+        raise ValueError(
+            f'scoring="roc_auc" is for two classes, and y has {len(classes)}: use '
+            'scoring="balanced_accuracy" or "neg_log_loss".'
+        )
+    rows, losses = np.flatnonzero(answers.judged), np.full(len(y), np.nan)
+    odds, w, second = answers.log_odds[rows], weights[rows], y[rows] == classes[1]
+    if not second.any() or second.all():
+        raise ValueError("The area under the ROC curve needs held-out samples of both classes.")
+    right = np.empty(len(rows))
+    for one, sign in ((second, 1.0), (~second, -1.0)):
+        others = sign * odds[~one]
+        order = np.argsort(others, kind="stable")
+        total = np.concatenate([[0.0], np.cumsum(w[~one][order])])
+        below, up_to = (
+            total[np.searchsorted(others[order], sign * odds[one], side=side)]
+            for side in ("left", "right")
+        )
+        right[one] = 0.5 * (below + up_to) / total[-1]
+    area = float(np.average(right[second], weights=w[second]))
+    mass = np.where(second, w[second].sum(), w[~second].sum())
+    influences = w / mass * (right - area)
+    losses[rows] = 1.0 - area - influences * w.sum() / w
+    return losses
 
 
 def _errors(y: np.ndarray, answers: Answers) -> np.ndarray:
@@ -144,11 +196,13 @@ def _unexplained(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.nda
 def discordances(y: np.ndarray, risk: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return linearised losses of risks, whose mean is one minus Harrell's index.
 
-    The influences of the samples on the index take the place of losses, so that the spread of
-    their mean, and of mean differences between models, is that of the index.
+    `y` may have strata, within which samples are compared. The influences of the samples on the
+    index take the place of losses, so that the spread of their mean, and of mean differences
+    between models, is that of the index.
     """
-    index = concordance_index(y["event"], y["time"], risk, sample_weight=weights)
-    influences = concordance_influences(y["event"], y["time"], risk, sample_weight=weights)
+    options = {"sample_weight": weights, "strata": survival_field(y, "stratum")}
+    index = concordance_index(y["event"], y["time"], risk, **options)
+    influences = concordance_influences(y["event"], y["time"], risk, **options)
     losses: np.ndarray = 1.0 - index - influences * weights.sum() / weights
     return losses
 
@@ -162,6 +216,8 @@ def _discordances(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.nd
 #: Scores, with their names in scikit-learn or in `manykernels.metrics`.
 OF_CLASSES = [
     Scoring("accuracy", _misses, 1.0, hit_or_miss=True),
+    Scoring("balanced_accuracy", _misses_by_class, 1.0, most=1.0),
+    Scoring("roc_auc", _misordered, 1.0, needs_probabilities=True, of_pairs=True, most=1.0),
     Scoring("neg_log_loss", _log_losses, needs_probabilities=True),
 ]
 OF_NUMBERS = [
@@ -169,7 +225,7 @@ OF_NUMBERS = [
     Scoring("neg_mean_squared_error", _squared),
     Scoring("neg_mean_absolute_error", _absolute),
 ]
-OF_SURVIVAL = [Scoring("concordance_index", _discordances, 1.0, of_pairs=True)]
+OF_SURVIVAL = [Scoring("concordance_index", _discordances, 1.0, of_pairs=True, most=1.0)]
 
 
 def _scorings_for(estimator: KernelEstimator) -> list[Scoring]:
@@ -363,7 +419,8 @@ def leaves_out_honestly(fitted: KernelEstimator) -> bool:
     """Return whether a fit has unbiased held-out predictions of its training samples.
 
     A search has those of its folds. In closed form they are biased if the sample has been used in
-    another way: for the axes of denoising, for λ learnt with the weights, or for fixed weights.
+    another way: for the axes of denoising, for λ learnt with the weights, for fixed weights, or
+    for kernels that learn from targets.
     """
     if hasattr(fitted, "test_fold_") and fitted.n_splits_ > 1:
         return True
@@ -373,8 +430,14 @@ def leaves_out_honestly(fitted: KernelEstimator) -> bool:
         and getattr(fitted, "denoise", None) is None
         and getattr(fitted, "reg", None) != "joint"
         and getattr(fitted, "p", None) != EVIDENCE
+        and not learns_kernels(getattr(fitted, "union_", None))
         and not as_solver(getattr(fitted, "solver", DEFAULT_SOLVER)).by_columns
     )
+
+
+def learns_kernels(union: Any) -> bool:
+    """Return whether some kernels of a fitted union, or None, learn from targets."""
+    return union is not None and len(union.learning_from_targets()) > 0
 
 
 @dataclass(frozen=True)
@@ -539,6 +602,33 @@ DEFAULT_FOLDS = 5
 
 
 @dataclass(frozen=True)
+class LearntKernels:
+    """Rows of X, and named kernels of which some learn from targets."""
+
+    X: Any
+    pairs: list[tuple[str, Any]]
+
+    @classmethod
+    def of(cls, X: Any, kernels: Any, *, relevance: bool) -> LearntKernels:
+        """Return the kernels that an estimator builds of its parameter `kernels`."""
+        return cls(X, list(dict(kernels_for(X, kernels, relevance=relevance).kernels).items()))
+
+    def select(self, kernels: Any) -> LearntKernels:
+        """Return some of the kernels."""
+        return replace(
+            self, pairs=[self.pairs[j] for j in np.arange(len(self.pairs))[kernels].ravel()]
+        )
+
+    def take(self, rows: np.ndarray) -> LearntKernels:
+        """Return some of the rows."""
+        return replace(self, X=safe_indexing(self.X, rows))
+
+    def estimator(self, learner: KernelEstimator) -> Any:
+        """Return the estimator with these kernels instead of precomputed ones."""
+        return clone(learner).set_params(kernels=KernelUnion(self.pairs))
+
+
+@dataclass(frozen=True)
 class Study:
     """Kernels, targets and splits with which models are compared.
 
@@ -556,6 +646,9 @@ class Study:
     n_folds : int
     given : ndarray of shape (n_rows,) or None
         Labels of the groups, if some were given.
+    table : LearntKernels or None
+        The rows and their kernels, if some of these learn from targets: then every model learns
+        them anew, and the stack is not used to fit models.
     """
 
     stack: KernelStack
@@ -565,6 +658,7 @@ class Study:
     splits: Splits | None
     n_folds: int = 1
     given: np.ndarray | None = None
+    table: LearntKernels | None = None
 
     @property
     def weights(self) -> np.ndarray:
@@ -577,6 +671,19 @@ class Study:
         return groups_of(self.stack)
 
     @property
+    def events(self) -> np.ndarray | None:
+        """Rows that limit the number of pairs: those with an event, or of the rarer class.
+
+        None if the score is no share of pairs.
+        """
+        if not self.scoring.of_pairs:
+            return None
+        if self.y.dtype.names:
+            return np.asarray(self.y["event"])
+        labels = np.unique(self.y, return_inverse=True)[1]
+        return np.asarray(labels == np.bincount(labels, self.weights).argmin())
+
+    @property
     def train_share(self) -> float:
         """Fraction of the samples that each model is trained on."""
         if self.splits is None:
@@ -587,9 +694,36 @@ class Study:
     def fit(self, learner: KernelEstimator, kernels: Any, counts: np.ndarray | None = None) -> Any:
         """Fit a model with some of the kernels, with `counts` in place of those of the study."""
         counts = self.counts if counts is None else counts
+        if self.table is not None:
+            model = self.table.select(kernels).estimator(learner)
+            return fitted_to(
+                model, self.table.X, self.y, counts, **groups_for(learner, self.given)
+            )
         # Others take the groups of the stack.
         groups = groups_for(learner, self.given) if searches(learner) else {}
-        return clone(learner).fit(self.stack.select(kernels), self.y, counts, **groups)
+        return fitted_to(clone(learner), self.stack.select(kernels), self.y, counts, **groups)
+
+    def fit_rows(self, learner: KernelEstimator, train: np.ndarray) -> Any:
+        """Fit a model to some of the rows, with all kernels."""
+        weights = None if self.counts is None else self.counts[train]
+        if self.table is not None:
+            model, groups = self.table.estimator(learner), groups_for(learner, self.given)
+            groups = {name: labels[train] for name, labels in groups.items()}
+            X = safe_indexing(self.table.X, train)
+            return fitted_to(model, X, self.y[train], weights, **groups)
+        gram = self.stack[np.ix_(train, train)]
+        return fitted_to(clone(learner), gram, self.y[train], weights)
+
+    def held_out(self, test: np.ndarray, train: np.ndarray) -> Any:
+        """Return held-out rows as a model that was fitted to the rows `train` takes them."""
+        if self.table is not None:
+            return safe_indexing(self.table.X, test)
+        return self.stack[np.ix_(test, train)]
+
+    def select(self, kernels: Any) -> Study:
+        """Return the study with some of the kernels."""
+        table = None if self.table is None else self.table.select(kernels)
+        return replace(self, stack=self.stack.select(kernels), table=table)
 
     def judge(
         self, learner: KernelEstimator, kernels: Any, fitted: KernelEstimator | None = None
@@ -636,7 +770,10 @@ class Study:
             None if values is None else values[rows] for values in (self.counts, self.given)
         )
         stack, y = self.stack[np.ix_(rows, rows)], self.y[rows]
-        return replace(self, stack=stack, y=y, counts=counts, given=given, splits=splits)
+        table = None if self.table is None else self.table.take(rows)
+        return replace(
+            self, stack=stack, y=y, counts=counts, given=given, splits=splits, table=table
+        )
 
     def _answers(
         self, learner: KernelEstimator, kernels: Any, fitted: KernelEstimator | None
@@ -647,25 +784,21 @@ class Study:
         if searches(learner):
             fitted = self.fit(learner, kernels) if fitted is None else fitted
             learner = without_search(learner, fitted)
-        return self._held_out(learner, self.stack.select(kernels), self.splits)
+        return self.select(kernels)._held_out(learner, self.splits)
 
-    def _held_out(self, learner: KernelEstimator, stack: KernelStack, splits: Splits) -> Answers:
+    def _held_out(self, learner: KernelEstimator, splits: Splits) -> Answers:
         """Return held-out predictions of the folds."""
-        y, counts = self.y, self.counts
+        y = self.y
         predictions, judged = np.zeros(y.shape), np.zeros(len(y), bool)
         if is_classifier(learner):
             predictions = np.zeros_like(y)
-        log_losses = np.full(len(y), np.nan) if self.scoring.needs_probabilities else None
+        logs = ClassLogs(y) if self.scoring.needs_probabilities else None
         for train, test in splits:
-            weights = None if counts is None else counts[train]
-            model = clone(learner).fit(stack[np.ix_(train, train)], y[train], weights)
-            block = stack[np.ix_(test, train)]
-            predictions[test], judged[test] = model.predict(block), True
-            if log_losses is not None:
-                log_losses[test] = sample_log_losses(
-                    model, model.predict_log_proba(block), y[test]
-                )
-        return Answers(predictions, judged, log_losses)
+            model, X = self.fit_rows(learner, train), self.held_out(test, train)
+            predictions[test], judged[test] = model.predict(X), True
+            if logs is not None:
+                logs.add(model, model.predict_log_proba(X), test)
+        return Answers(predictions, judged, *(() if logs is None else logs.values))
 
 
 def _left_out(model: KernelEstimator, y: np.ndarray) -> Answers:
@@ -674,14 +807,46 @@ def _left_out(model: KernelEstimator, y: np.ndarray) -> Answers:
     assert answers is not None
     if answers.log_proba is None:
         return Answers(answers.predictions, answers.known)
-    return Answers(
-        answers.predictions, answers.known, sample_log_losses(model, answers.log_proba, y)
-    )
+    logs = ClassLogs(y)
+    logs.add(model, answers.log_proba, np.arange(len(y)))
+    return Answers(answers.predictions, answers.known, *logs.values)
 
 
-def sample_log_losses(model: KernelEstimator, logs: np.ndarray, y: np.ndarray) -> np.ndarray:
-    losses: np.ndarray = -logs[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-    return losses
+class ClassLogs:
+    """Log losses of samples and, of two classes, their log-odds, NaN where nothing was added."""
+
+    def __init__(self, y: np.ndarray) -> None:
+        self.y = y
+        self.log_losses, self.log_odds = np.full((2, len(y)), np.nan)
+
+    def add(self, model: KernelEstimator, logs: np.ndarray, rows: np.ndarray) -> None:
+        """Enter the log-probabilities of some rows by a model."""
+        true = np.searchsorted(model.classes_, self.y[rows])
+        self.log_losses[rows] = -logs[np.arange(len(rows)), true]
+        if logs.shape[1] == 2:
+            self.log_odds[rows] = logs[:, 1] - logs[:, 0]
+
+    @property
+    def values(self) -> tuple[np.ndarray, np.ndarray]:
+        """Log losses and log-odds."""
+        return self.log_losses, self.log_odds
+
+
+def fitted_to(
+    learner: KernelEstimator, X: Any, y: np.ndarray, counts: np.ndarray | None, **groups: Any
+) -> Any:
+    """Fit an estimator; entries and strata of survival times are fields of y."""
+    if y.dtype.names:
+        for field, name in (("entry", "entry"), ("stratum", "strata")):
+            if field in y.dtype.names:
+                groups[name] = y[field]
+        y = survival_array(y[["event", "time"]])
+    return learner.fit(X, y, counts, **groups)  # type: ignore[attr-defined]
+
+
+def survival_field(y: np.ndarray, name: str) -> np.ndarray | None:
+    """Return a field of survival times, such as "stratum"; None if there is none."""
+    return np.asarray(y[name]) if name in (y.dtype.names or ()) else None
 
 
 def strata_of(estimator: KernelEstimator, y: np.ndarray) -> np.ndarray | None:

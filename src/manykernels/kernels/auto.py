@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..utils.sklearn import sample_weights
@@ -30,6 +31,7 @@ from .columns import (
 )
 from .completion import known_where_possible
 from .composition import After, names_its_views, views_of
+from .relevance import RelevanceRBF
 from .stack import KernelStack
 from .standard import RBF, Cosine, Laplacian, Linear
 from .strings import Spectrum
@@ -138,7 +140,7 @@ _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 Named = dict[str, Kernel]
 
 
-def auto_kernels(view: object) -> KernelUnion:
+def auto_kernels(view: object, *, relevance: bool = False) -> KernelUnion:
     """Return default kernels of a table as a union that can be inspected and modified.
 
     =================  =======================================================================
@@ -169,6 +171,10 @@ def auto_kernels(view: object) -> KernelUnion:
     view : {array-like, dataframe, sparse matrix} of shape (rows, columns), or list of sequences
         Training rows. They determine the type of the table only: scales and widths are learnt when
         the kernels are fitted.
+    relevance : bool, default=False
+        Add :class:`~manykernels.kernels.RelevanceRBF`, whose scales of columns are learnt from the
+        targets, to the kernels of numbers, unless columns are more than rows. The kernels of
+        :class:`~manykernels.MKRidgeCV`.
 
     Returns
     -------
@@ -194,6 +200,8 @@ def auto_kernels(view: object) -> KernelUnion:
     else:
         table = _checked(view)
         kernels = _of_frame(table) if tables.is_frame(table) else _of_numbers(table)
+        if relevance:
+            kernels |= _of_relevance(table, kernels)
     return KernelUnion(list(kernels.items()))
 
 
@@ -215,11 +223,7 @@ def _checked(view: Any) -> Any:
 
 def _of_frame(frame: tables.DataFrame) -> Named:
     """Return kernels of numbers, sequences and categories, and a product of both."""
-    odd = [position for position, dtype in enumerate(frame.dtypes) if not tables.is_numeric(dtype)]
-    texts = [position for position in odd if _holds_categories(frame, position)]
-    sequences = [position for position in texts if _are_sequences(entries_of(frame, position))]
-    numbers = np.setdiff1d(np.arange(frame.shape[1]), texts).tolist()
-    categories = np.setdiff1d(texts, sequences).tolist()
+    numbers, categories, sequences = _types_of_columns(frame)
     for position in categories:
         if not _has_category_dtype(frame, position):
             (name,) = _labels(frame, [position])
@@ -227,6 +231,15 @@ def _of_frame(frame: tables.DataFrame) -> Named:
             refuse_no_categories(entries_of(frame, position), label, name)
     kernels = _of_numbers_and_categories(frame, numbers, categories)
     return kernels | _of_sequence_columns(frame, sequences)
+
+
+def _types_of_columns(frame: tables.DataFrame) -> tuple[list[int], list[int], list[int]]:
+    """Return the positions of columns of numbers, of categories and of sequences."""
+    odd = [position for position, dtype in enumerate(frame.dtypes) if not tables.is_numeric(dtype)]
+    texts = [position for position in odd if _holds_categories(frame, position)]
+    sequences = [position for position in texts if _are_sequences(entries_of(frame, position))]
+    numbers = np.setdiff1d(np.arange(frame.shape[1]), texts).tolist()
+    return numbers, np.setdiff1d(texts, sequences).tolist(), sequences
 
 
 def _of_numbers_and_categories(
@@ -324,6 +337,33 @@ def _of_dense(n_columns: int) -> Named:
     # The cosine of a single number is its sign.
     angle: Named = {"cosine": Cosine()} if n_columns > 1 else {}
     return {**kernels, **angle, "scores-laplacian": Laplacian("median").after(NormalScores())}
+
+
+def _of_relevance(table: Any, kernels: Named) -> Named:
+    """Return a kernel with a scale for every number and every category, learnt from targets.
+
+    None for tables with other `kernels` than those of dense numbers and of categories, nor if
+    there are more scales than rows.
+    """
+    numbers: list[int] = list(range(table.shape[1]))
+    categories: list[int] = []
+    if tables.is_frame(table):
+        numbers, categories, _ = _types_of_columns(table)
+    chosen = numbers + categories
+    if not chosen or (numbers and "scores-laplacian" not in kernels):
+        return {}
+    n_categories = sum(len(set(entries_of(table, position))) for position in categories)
+    if len(numbers) + n_categories > table.shape[0]:
+        return {}
+    kernel: Kernel = RelevanceRBF()
+    if categories:
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        places = list(range(len(numbers), len(chosen)))
+        columns = ColumnTransformer([("categories", encoder, places)], remainder="passthrough")
+        kernel = kernel.after(columns).on(_labels(table, chosen))
+    elif len(chosen) < table.shape[1]:
+        kernel = kernel.on(_labels(table, chosen))
+    return {"relevance": kernel}
 
 
 # On nine tables, mostly one split each, the Gaussian added 0.8 percentage points to Jaccard alone;
@@ -449,7 +489,9 @@ def transforms(kernels: object) -> bool:
     return any(isinstance(kernel, After) for kernel in parts)
 
 
-def kernels_for(X: object, kernels: object = None, *, missing: str = "error") -> KernelUnion:
+def kernels_for(
+    X: object, kernels: object = None, *, missing: str = "error", relevance: bool = False
+) -> KernelUnion:
     """Return the union of kernels that an estimator builds from its parameter ``kernels``.
 
     Parameters
@@ -460,6 +502,9 @@ def kernels_for(X: object, kernels: object = None, *, missing: str = "error") ->
         view, or a dict with the kernels of each view. None means default kernels.
     missing : {"error", "mean", "conditional"}, default="error"
         Unless it is "error", rows of a table may lack all columns of a kernel.
+    relevance : bool, default=False
+        Whether default kernels include one whose scales of columns are learnt from the targets, as
+        those of :class:`~manykernels.MKRidgeCV` do; see :func:`~manykernels.auto_kernels`.
 
     Returns
     -------
@@ -477,7 +522,7 @@ def kernels_for(X: object, kernels: object = None, *, missing: str = "error") ->
     KernelStack(2 kernels, 3 x 3: 'audio', 'text')
     """
     if not are_views(X):
-        union = auto_kernels(X) if kernels is None else as_union(kernels)
+        union = auto_kernels(X, relevance=relevance) if kernels is None else as_union(kernels)
         if missing == "error":
             return union
         pairs = [(name, as_kernel(kernel)) for name, kernel in union._pairs]
@@ -488,10 +533,15 @@ def kernels_for(X: object, kernels: object = None, *, missing: str = "error") ->
         by_view = {view: entry for view, entry in kernels.items() if view not in bound}
         used = {view for kernel in bound.values() for view in views_of(kernel)}
         _check_views(by_view, used, X)
-        of_views = [pair for view, entry in by_view.items() for pair in _of_view(entry, view, X)]
+        of_views = [
+            pair
+            for view, entry in by_view.items()
+            for pair in _of_view(entry, view, X, relevance=relevance)
+        ]
         return KernelUnion(of_views + [(name, clone(kernel)) for name, kernel in bound.items()])
     if kernels is None:
-        return KernelUnion([pair for view in X for pair in _of_view(None, view, X)])
+        of_views = [pair for view in X for pair in _of_view(None, view, X, relevance=relevance)]
+        return KernelUnion(of_views)
     pairs = [(name, as_kernel(kernel)) for name, kernel in as_union(kernels)._pairs]
     single = not isinstance(kernels, KernelUnion | list | tuple)
     of_views = [
@@ -503,10 +553,15 @@ def kernels_for(X: object, kernels: object = None, *, missing: str = "error") ->
     return KernelUnion(of_views + [pair for pair in pairs if names_its_views(pair[1])])
 
 
-def _of_view(kernels: object, view: str, views: Views) -> list[tuple[str, Any]]:
+def _of_view(
+    kernels: object, view: str, views: Views, *, relevance: bool
+) -> list[tuple[str, Any]]:
     """Return the named kernels of one view, from its entry in a dict of kernels."""
     with tables.naming(f"view {view!r}"):
-        pairs = (auto_kernels(views[view]) if kernels is None else as_union(kernels))._pairs
+        union = as_union(
+            auto_kernels(views[view], relevance=relevance) if kernels is None else kernels
+        )
+        pairs = union._pairs
         several = kernels is None or isinstance(kernels, KernelUnion | Mapping | list | tuple)
         named = [
             (f"{view}:{name}" if several else view, as_kernel(kernel)) for name, kernel in pairs

@@ -69,6 +69,19 @@ def is_frame(table: object) -> TypeGuard[DataFrame]:
     return hasattr(table, "columns") and hasattr(type(table), "dtypes")
 
 
+def native_frame(table: Any) -> Any:
+    """Return an Arrow table as a data frame of pandas, and the frame in one of narwhals.
+
+    Anything else is returned unchanged.
+    """
+    library = type(table).__module__.partition(".")[0]
+    if library == "narwhals" and hasattr(table, "to_native"):
+        return native_frame(table.to_native())
+    if library == "pyarrow" and hasattr(table, "to_pandas"):
+        return table.to_pandas()
+    return table
+
+
 def copied(table: Any) -> Any:
     """Return a copy of a table of any kind."""
     return table.clone() if hasattr(table, "clone") else table.copy()
@@ -202,6 +215,7 @@ def as_table(X: Any) -> Any:
     """Convert `X` to two dimensions; lists become arrays, of objects if not all numbers."""
     if sparse.issparse(X):
         return X.tocsr()
+    X = native_frame(X)
     table = X if hasattr(X, "shape") else np.asarray(X)
     if table is not X and table.dtype.kind in "US":
         # NumPy has converted numbers among texts to texts.
@@ -364,6 +378,7 @@ def as_view(table: Any) -> Any:
         raise ValueError("it is None; a table is needed.")
     if sparse.issparse(table):
         return table.tocsr()
+    table = native_frame(table)
     if hasattr(table, "collect_schema") and not hasattr(table, "shape"):
         raise TypeError("it is a lazy frame without rows: pass table.collect().")
     if is_frame(table):

@@ -34,24 +34,33 @@ from .tables import (
     copied,
     is_frame,
     naming,
+    native_frame,
     refuse_repeated_names,
 )
 
 # -- Named tables with row labels, from dicts, data frames, MuData and AnnData --------------------
 
 
-def named_tables(tables: Any, columns: Mapping[str, Any] | None = None) -> dict[str, Labelled]:
+def named_tables(
+    tables: Any,
+    columns: Mapping[str, Any] | None = None,
+    layer: str | Mapping[str, str] | None = None,
+) -> dict[str, Labelled]:
     """Return tables by the names of the views; see :class:`~manykernels.Views`."""
+    tables = native_frame(tables)
+    if layer is not None and (columns is not None or not holds_modalities(tables)):
+        raise ValueError("layer is for AnnData and MuData, without columns.")
     if columns is not None:
         labelled = _column_groups(tables, columns)
     elif _is_mapping(tables, "mod"):
-        labelled = {name: _annotated(data) for name, data in tables.mod.items()}
+        labelled = _modalities_of(tables.mod, layer)
     elif _is_mapping(tables, "obsm"):
-        labelled = _matrices_of(tables)
+        labelled = _matrices_of(tables, layer)
     elif is_frame(tables):
         labelled = _levels(tables)
     elif isinstance(tables, Mapping):
-        labelled = {name: Labelled(table, row_labels(table)) for name, table in tables.items()}
+        frames = {name: native_frame(table) for name, table in tables.items()}
+        labelled = {name: Labelled(table, row_labels(table)) for name, table in frames.items()}
     else:
         raise TypeError(
             "Views need a dict of tables by the names of the views, such as "
@@ -103,17 +112,44 @@ def _levels(frame: Any) -> dict[str, Labelled]:
     }
 
 
-def _annotated(data: Any) -> Labelled:
-    """Return the table ``X`` of an AnnData, with the names of observations and variables."""
-    if sparse.issparse(data.X):
-        return Labelled(data.X, data.obs_names, data.var_names)
-    return Labelled(data.to_df(), data.obs_names)
+def _annotated(data: Any, layer: str | None = None) -> Labelled:
+    """Return X or a layer of an AnnData, with the names of observations and variables."""
+    if layer is not None and layer not in data.layers:
+        held = ", ".join(repr(name) for name in data.layers if name is not None) or "none"
+        raise ValueError(f"there is no layer {layer!r}; layers: {held}.")
+    table = data.X if layer is None else data.layers[layer]
+    if sparse.issparse(table):
+        return Labelled(table, data.obs_names, data.var_names)
+    frame = data.to_df() if layer is None else data.to_df(layer=layer)
+    return Labelled(frame, data.obs_names)
 
 
-def _matrices_of(data: Any) -> dict[str, Labelled]:
-    """Return the views of an AnnData: X, and its other tables of the same observations."""
-    tables = {} if data.X is None else {"X": _annotated(data)}
+def _modalities_of(
+    modalities: Mapping[str, Any], layer: str | Mapping[str, str] | None
+) -> dict[str, Labelled]:
+    """Return a table of every modality of a MuData."""
+    layers = dict.fromkeys(modalities, layer) if isinstance(layer, str) else dict(layer or {})
+    if unknown := [name for name in layers if name not in modalities]:
+        raise ValueError(
+            f"layer: there is no modality {unknown[0]!r}; modalities: {', '.join(modalities)}."
+        )
+    tables = {}
+    for name, data in modalities.items():
+        # A view of another name, so that new samples cannot be read from X by mistake.
+        view = f"{name}/{layers[name]}" if name in layers else name
+        with naming(f"modality {name!r}"):
+            tables[view] = _annotated(data, layers.get(name))
+    return tables
+
+
+def _matrices_of(data: Any, layer: str | Mapping[str, str] | None) -> dict[str, Labelled]:
+    """Return the views of an AnnData: X or a layer, and other tables of the same observations."""
+    if layer is not None and not isinstance(layer, str):
+        raise TypeError("layer of an AnnData must be the name of a layer.")
+    tables = {} if layer is None and data.X is None else {layer or "X": _annotated(data, layer)}
     for name in data.obsm:
+        if name in tables:
+            raise ValueError(f"both a layer and an entry of obsm are called {name!r}.")
         tables[name] = Labelled(data.obsm[name], data.obs_names)
     return tables
 
@@ -131,8 +167,8 @@ class Views:
     Parameters
     ----------
     tables : dict, dataframe, MuData or AnnData
-        A table for every name: array, sparse matrix, data frame (pandas or polars), or a list of
-        objects such as texts. A data frame with two levels of column names has a view for each
+        A table for every name: array, sparse matrix, data frame (pandas, polars, Arrow), or a list
+        of objects such as texts. A data frame with two levels of column names has a view for each
         name of the first level; MuData has one for each modality; AnnData has "X" and one for
         each entry of ``obsm``. Columns of data frames and of AnnData have names, by which those of
         new samples are matched.
@@ -142,6 +178,10 @@ class Views:
         `missing` of estimators).
     columns : dict of str to list, optional
         With one data frame: the columns of each view.
+    layer : str or dict of str to str, optional
+        With AnnData or MuData: the layer to read instead of X. The view has the name of the
+        layer, such as "counts", or of modality and layer, "rna/counts". A dict names the layers of
+        some modalities of a MuData; X is read for the others.
 
     Attributes
     ----------
@@ -174,12 +214,17 @@ class Views:
     """
 
     def __init__(
-        self, tables: object, *, join: str = "exact", columns: Mapping[str, Any] | None = None
+        self,
+        tables: object,
+        *,
+        join: str = "exact",
+        columns: Mapping[str, Any] | None = None,
+        layer: str | Mapping[str, str] | None = None,
     ) -> None:
         if join not in JOINS:
             raise ValueError(f"join must be one of {', '.join(map(repr, JOINS))}, got {join!r}.")
         checked = {}
-        for name, labelled in named_tables(tables, columns).items():
+        for name, labelled in named_tables(tables, columns, layer).items():
             with naming(f"view {name!r}"):
                 checked[name] = replace(labelled, table=as_view(labelled.table))
         self.labels, places = matched(checked, join)

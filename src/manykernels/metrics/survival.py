@@ -92,19 +92,33 @@ def _index_within(
     """
     if strata is None:
         return _Pairs.from_arrays(event, time, risk, sample_weight, factors).index
+    parts = _pairs_within(strata, event, time, risk, sample_weight, factors)
+    total = sum(pairs.total for _, pairs in parts)
+    return sum(pairs.total * pairs.index for _, pairs in parts) / total
+
+
+def _pairs_within(
+    strata: ArrayLike,
+    event: ArrayLike,
+    time: ArrayLike,
+    risk: ArrayLike,
+    sample_weight: ArrayLike | None,
+    factors: np.ndarray | None = None,
+) -> list[tuple[np.ndarray, _Pairs]]:
+    """Return the rows and pairs of each stratum that has comparable pairs."""
     events, times = check_survival(event, time)
     risks, weights = check_risk(risk, len(times)), sample_weights(sample_weight, times)
     factors = np.ones(len(times)) if factors is None else factors
     numbers, labels = check_strata(strata, len(times))
-    right = total = 0.0
+    parts = []
     for number in range(len(labels)):
-        rows = numbers == number
+        rows = np.flatnonzero(numbers == number)
         pairs = _Pairs.of(events[rows], times[rows], risks[rows], weights[rows], factors[rows])
         if pairs.total > 0.0:
-            right, total = right + pairs.total * pairs.index, total + pairs.total
-    if total == 0.0:
+            parts.append((rows, pairs))
+    if not parts:
         _refuse_without_pairs(len(times), " of one stratum")
-    return right / total
+    return parts
 
 
 def concordance_index_ipcw(
@@ -246,14 +260,24 @@ def concordance_influences(
     risk: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
 ) -> np.ndarray:
     """Return the influence of every sample on Harrell's index, (n_samples,).
 
     It is the derivative of the index by the weight of the sample, times the weight. The sum of
     squares is the variance of the index. For the difference of two models on the same samples, it
-    is the sum of squared differences of the influences.
+    is the sum of squared differences of the influences. With strata, it is that on the index of
+    pairs within strata.
     """
-    return _Pairs.from_arrays(event, time, risk, sample_weight).influences()
+    if strata is None:
+        return _Pairs.from_arrays(event, time, risk, sample_weight).influences()
+    parts = _pairs_within(strata, event, time, risk, sample_weight)
+    total = sum(pairs.total for _, pairs in parts)
+    index = sum(pairs.total * pairs.index for _, pairs in parts) / total
+    influences = np.zeros(len(np.asarray(risk)))
+    for rows, pairs in parts:
+        influences[rows] = pairs.influences(index) * pairs.total / total
+    return influences
 
 
 @dataclass(frozen=True)
@@ -347,9 +371,13 @@ class _Pairs:
         """Upper bound of the number of disjoint comparable pairs."""
         return min(self.n_events, int((self.second > 0.0).sum()) // 2)
 
-    def influences(self) -> np.ndarray:
-        """Return the derivatives of the index by the logarithms of the weights."""
-        index, n = self.index, len(self.rank)
+    def influences(self, index: float | None = None) -> np.ndarray:
+        """Return the derivatives of the index by the logarithms of the weights.
+
+        With the `index` of the pairs of several strata, those of that index, times its total
+        over the total of these pairs.
+        """
+        index, n = self.index if index is None else index, len(self.rank)
         lower, equal = _sums_after(self.later, self.rank, self.second)
         derivatives = self.first * (lower + 0.5 * equal - index * self._partners)
         # As the later one of a pair: the same from the other end, with risks reversed.

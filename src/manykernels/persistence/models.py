@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -267,7 +267,9 @@ _HEADER = "manykernels.json"
 _PACKAGE = __name__.partition(".")[0]
 
 
-def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+def save(
+    model: BaseEstimator, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None
+) -> None:
     """Write a fitted model to a file that is safe to open.
 
     The file is an archive in the format of `skops <https://skops.readthedocs.io>`_. An existing
@@ -283,6 +285,9 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         are stored, and have to be passed as `trusted` to :func:`load`.
     path : str or path-like
         By convention, the name ends with ``.skops``.
+    notes : dict, optional
+        Texts, numbers, and lists and dicts of these, that are kept beside the model, such as where
+        its samples come from. The command line shows them: ``manykernels inspect``.
 
     See Also
     --------
@@ -333,6 +338,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
         "skops": version("skops"),
+        **({} if notes is None else {"notes": notes}),
     }
     numbered, n_unpacked = canonical(schema, members)
     n_bytes = max(n_unpacked, json_size(numbered[SCHEMA]), restored_size(parts))
@@ -440,7 +446,7 @@ def _limit(file: IO[bytes], max_bytes: int | None) -> int:
 
 
 def header_of(path: str | os.PathLike[str], max_bytes: int | None = None) -> dict[str, Any]:
-    """Return the header of a file: its format, the class of the model, and versions."""
+    """Return the header of a file: its format, the class of the model, versions and notes."""
     try:
         with open(path, "rb") as file:
             limit = _limit(file, max_bytes)

@@ -9,13 +9,15 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.lib.recfunctions import repack_fields
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import is_classifier, is_outlier_detector
 
 from ..display import SurvivalCalibrationDisplay, SurvivalDisplay, ValidationDisplay
 from ..estimators.base import KernelEstimator
-from ..estimators.cox import SurvivalEstimator
+from ..estimators.cox import SurvivalEstimator, survival_records
+from ..estimators.feature_data import BY_NAME
 from ..estimators.held_out import KnownRisks, deviance_losses
 from ..estimators.inputs import MatrixSource, groups_of, matched_by_label
 from ..estimators.kernel_data import as_norm
@@ -23,7 +25,7 @@ from ..estimators.regional import SourceWithShares
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..estimators.training_rows import checked_groups, rows_that_count
 from ..inspection.intervals import Intervals, Mean
-from ..inspection.study import discordances, left_out_answers
+from ..inspection.study import discordances, learns_kernels, left_out_answers, survival_field
 from ..kernels import KernelStack, Views
 from ..kernels.completion import views_of_kernels
 from ..kernels.tables import SharedTable, Table
@@ -31,7 +33,6 @@ from ..kernels.views import row_keys
 from ..metrics.classwise import effective_number, in_use
 from ..metrics.survival import partial_likelihood_scorer
 from ..scale.blocks import comes_in_blocks
-from ..survival import survival_array
 from ..survival.curves import survival_probabilities
 from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, safe_indexing
@@ -79,6 +80,7 @@ class Samples:
     data : table, Views or KernelStack
         X, validated, with columns and views in the order of training.
     y : ndarray or None
+        Survival times have entries and strata, if there are some, as fields.
     weights : ndarray of shape (n_rows,)
         Sample weights; zero for rows that do not count.
     weighted : bool
@@ -111,20 +113,24 @@ class Samples:
         groups: ArrayLike | None = None,
         *,
         new: bool | None = None,
+        entry: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> Samples:
-        """Validate X, y, weights and groups; detect new rows if `new` is None."""
+        """Validate X, y and the values of rows; detect new rows if `new` is None."""
         if comes_in_blocks(X):
             raise ValueError(
                 "report needs X in memory: pass a sample of the rows, or call report(estimator)."
             )
         original = X
         y = None if y is None else estimator._as_targets(y)
-        X, y, sample_weight, groups = matched_by_label(estimator, X, y, sample_weight, groups)
+        X, y, sample_weight, groups, entry, strata = matched_by_label(
+            estimator, X, y, sample_weight, groups, entry=entry, strata=strata
+        )
         data = training_source(estimator).read(estimator, X)
         n_rows = int(num_samples(data))
         targets = None if y is None else _dense(y)
         if isinstance(estimator, SurvivalEstimator) and y is not None:
-            targets = survival_array(y)
+            targets = survival_records(y, entry, strata)
         if targets is not None and len(targets) != n_rows:
             raise ValueError(
                 f"X has {n_rows} rows, but y has {len(targets)}: pass a target for every row."
@@ -275,6 +281,8 @@ _NUMBERS = {
     "change": "last relative decrease",
     "tol": "tolerance",
 }
+# Names of attributes in the claims of certificates, and what a page calls them.
+_WORDS = {" `primal`": "", "`gap`": "the gap", "below `dual`": "below the lower bound"}
 
 
 def kernel_views(estimator: KernelEstimator) -> list[str]:
@@ -403,7 +411,7 @@ def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
             "status": certificate.status,
             "converged": bool(certificate.converged),
             "message": certificate.message,
-            "claim": certificate.claim.replace("`", ""),
+            "claim": _in_words(certificate.claim),
             "rel_gap": float(certificate.rel_gap),
             # A gap is known up to its rounding error, and may even be negative by it.
             "bound": max(
@@ -421,7 +429,10 @@ def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
         "question": _question(estimator, convex),
     }
     if hasattr(estimator, "approximation_errors_"):
-        contents["approximate"] = type(getattr(estimator, "approximation", None)).__name__
+        given = getattr(estimator, "approximation", None)
+        if isinstance(given, str):
+            given = BY_NAME.get(given, BY_NAME["nystrom"])()  # by "auto"
+        contents["approximate"] = type(given).__name__
     for attribute in ("solver_", "n_iter_", "n_inner_solves_"):
         if hasattr(estimator, attribute):
             contents[attribute.strip("_")] = getattr(estimator, attribute)
@@ -436,6 +447,13 @@ def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
             "machines": history.get("machine", [0] * len(history[measure])),
         }
     return contents
+
+
+def _in_words(claim: str) -> str:
+    """Replace names of attributes in the claim of a certificate."""
+    for name, words in _WORDS.items():
+        claim = claim.replace(name, words)
+    return claim.replace("`", "")
 
 
 def _question(estimator: KernelEstimator, convex: bool) -> str:
@@ -595,6 +613,12 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
     if samples.new.any():
         return _about_new(estimator, samples)
     left_out = left_out_answers(estimator)
+    if left_out is None and learns_kernels(getattr(estimator, "union_", None)):
+        return (
+            "Predictions are not scored: these are training samples, and kernels that learn from "
+            "targets have seen them. Pass new samples, or choose parameters by folds, as "
+            f"{name.removesuffix('CV')}CV(cv=5) does."
+        )
     if left_out is None:
         return (
             f"Predictions are not scored: these are training samples, and {name} has no unbiased "
@@ -612,13 +636,6 @@ def answers_about(estimator: KernelEstimator, samples: Samples) -> Answers | str
     known, groups = left_out.known, samples.groups[rows]
     n_splits = getattr(estimator, "n_splits_", 1)
     n_folds = n_splits if n_splits > 1 else len(np.unique(groups))
-    union = getattr(estimator, "union_", None)
-    if n_splits == 1 and union is not None and len(union.learning_from_targets()):
-        return (
-            "Predictions are not scored: these are training samples, and kernels that learn from "
-            "targets have seen them. Pass new samples, or choose parameters by folds, as "
-            f"{name.removesuffix('CV')}CV(cv=5) does."
-        )
     how = counted(int(known.sum()), "training sample")
     if n_splits > 1:
         how += f", held out in {n_splits} folds, the parameters of each chosen by the others"
@@ -859,7 +876,9 @@ def _of_survival(estimator: KernelEstimator, answers: Answers) -> dict[str, Any]
     except ValueError as error:
         return f"Predictions are not scored. {error}"
     index = answers.mean(losses, events=y["event"]).times(-1.0, 1.0)
-    explained = partial_likelihood_scorer(KnownRisks(risk, None, None), None, y, weights)
+    known = KnownRisks(risk, survival_field(y, "stratum"), survival_field(y, "entry"))
+    y = repack_fields(y[["event", "time"]])
+    explained = partial_likelihood_scorer(known, None, y, weights)
     contents: dict[str, Any] = {
         "n_events": int(y["event"].sum()),
         "scores": [
@@ -884,20 +903,29 @@ def _survival_calibration(
 ) -> dict[str, Any] | str:
     """Return predicted and observed survival up to the median event time, or why there is none."""
     y, risk = answers.y, answers.predictions
-    hazard = estimator.baseline_hazard_
-    if isinstance(hazard, dict):
+    hazard, strata = estimator.baseline_hazard_, survival_field(y, "stratum")
+    if not isinstance(hazard, dict):
+        hazard, strata = {None: hazard}, np.full(len(y), None)
+    if strata is None:
         return (
-            "The calibration is not shown: every stratum has a baseline hazard of its own, and a "
-            "report does not know the strata of samples."
+            "The calibration is not shown: every stratum has a baseline hazard of its own, and "
+            "the strata of the samples were not passed. Pass strata=…, as in training."
         )
-    times = y["time"][y["event"] & (y["time"] <= hazard.end)]
+    y = repack_fields(y[["event", "time"]])
+    if unknown := sorted({str(name) for name in strata if name not in hazard}):
+        return f"The calibration is not shown: stratum {unknown[0]!r} was not in training."
+    end = min(hazard[name].end for name in dict.fromkeys(strata))
+    times = y["time"][y["event"] & (y["time"] <= end)]
     n_groups = min(_MOST_SURVIVAL_GROUPS, len(y) // _PER_BIN)
     few = "The calibration is not shown: there are too few samples, events or different risks."
     if n_groups < _FEWEST_BINS or not len(times):
         return few
     # Three digits are enough for a time that is not special.
-    horizon = min(float(f"{np.median(times):.3g}"), hazard.end, float(y["time"].max()))
-    survival = survival_probabilities(np.array([hazard(horizon)]), risk)[:, 0]
+    horizon = min(float(f"{np.median(times):.3g}"), end, float(y["time"].max()))
+    survival = np.empty(len(risk))
+    for name, of_stratum in hazard.items():
+        rows = np.array([other == name for other in strata])
+        survival[rows] = survival_probabilities(np.array([of_stratum(horizon)]), risk[rows])[:, 0]
     try:
         display = SurvivalCalibrationDisplay.of_predictions(
             y, survival, horizon, n_groups=n_groups, **options

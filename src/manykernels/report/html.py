@@ -311,6 +311,8 @@ def report(
     columns: bool | ColumnImportance = False,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    entry: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
     new: bool | None = None,
     path: str | Path | None = None,
 ) -> Report:
@@ -343,6 +345,9 @@ def report(
     groups : array-like of shape (n_samples,), optional
         Labels of the groups of samples, such as the patients of several samples each, which are
         not independent in intervals. Those of training samples are known from the fit.
+    entry, strata : array-like of shape (n_samples,), optional
+        Of a survival model: entries and strata of the samples, as in ``MKCox.fit``. Samples are
+        compared within strata.
     new : bool, optional
         Whether X are new samples. By default, rows are compared with those that the model keeps.
     path : str or Path, optional
@@ -379,6 +384,8 @@ def report(
         columns=columns,
         sample_weight=sample_weight,
         groups=groups,
+        entry=entry,
+        strata=strata,
         new=new,
     )
     page = Report(contents)
@@ -414,13 +421,19 @@ def _context(data: dict[str, Any]) -> dict[str, Any]:
     if columns := data.get("columns"):
         pictures["columns"] = columns_picture(columns)
     shares = data["learnt"]["mean_shares"]
+    order = sorted(range(len(shares)), key=lambda j: -shares[j])
+    of_views = data["learnt"]["views"]
     return {
         **data,
         "pictures": pictures,
         "sections": [
             {"id": name, "title": title} for name, title in _SECTIONS.items() if name in data
         ],
-        "kernel_order": sorted(range(len(shares)), key=lambda j: -shares[j]),
+        "kernel_order": order,
+        "kernels_of_views": {
+            view["name"]: [j for j in order if of_views[j] == view["name"]]
+            for view in sorted(data["learnt"]["view_shares"], key=lambda view: -view["share"])
+        },
         # The largest share fills its cell; 1.0 if all shares are zero.
         "most_of_kernels": max(shares) or 1.0,
         "most_of_views": max(view["share"] for view in data["learnt"]["view_shares"]) or 1.0,
@@ -474,9 +487,20 @@ def _number(spec: str) -> Callable[[float | None], str]:
     return formatted
 
 
-def _interval(low: float | None, high: float | None, spec: str = ".3f") -> str:
+def _digits(*values: float) -> str:
+    """Return a format with three digits, or three decimals of numbers below one."""
+    largest = max(map(abs, values))
+    return f".{3 if largest < 1.0 else max(3 - len(str(int(largest))), 0)}f"
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else format(value, _digits(value)).replace("-", "−")
+
+
+def _interval(low: float | None, high: float | None, spec: str = "") -> str:
     if low is None or high is None:
         return ""
+    spec = spec or _digits(low, high)
     return f"[{format(low, spec)}, {format(high, spec)}]".replace("-", "−")
 
 
@@ -484,9 +508,9 @@ _FILTERS: dict[str, Callable[..., str]] = {
     "shown": shown,
     "shortened": shortened,
     "sentence": _sentence,
-    "score": _number(".3f"),
+    "score": _score,
     "signed": _number("+.3f"),
-    "weight": _number(".4g"),
+    "weight": _number(".3g"),
     "percent": _number(".1%"),
     "whole_percent": _number(".0%"),
     "general": _number(".6g"),

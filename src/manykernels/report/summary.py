@@ -32,7 +32,7 @@ from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
 from ..estimators.inputs import matched_by_label
 from ..inspection import ColumnImportance, ViewImportance, column_importance, view_importance
-from ..inspection.study import checked_learner, searches
+from ..inspection.study import checked_learner, searches, survival_field
 from ..kernels import KernelStack, Views
 from ..kernels.tables import Table, is_frame
 from ..utils.folds import about_groups
@@ -303,15 +303,14 @@ def summarize(
     columns: bool | ColumnImportance = False,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    entry: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
     new: bool | None = None,
 ) -> dict[str, Any]:
     """Return the contents of a report; parameters as for :func:`~manykernels.report.report`."""
-    _check(estimator, X, y, sample_weight, groups, importance, columns)
-    samples = (
-        None
-        if X is None
-        else findings.Samples.read(estimator, X, y, sample_weight, groups, new=new)
-    )
+    of_rows = {"sample_weight": sample_weight, "groups": groups, "entry": entry, "strata": strata}
+    _check(estimator, X, y, of_rows, importance, columns)
+    samples = None if X is None else findings.Samples.read(estimator, X, y, **of_rows, new=new)
     remarks: list[str] = []
     sections = {
         "learnt": findings.weights_of(estimator),
@@ -353,8 +352,7 @@ def _check(
     estimator: KernelEstimator,
     X: Table,
     y: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-    groups: ArrayLike | None,
+    of_rows: dict[str, ArrayLike | None],
     importance: bool | str | ViewImportance,
     columns: bool | ColumnImportance,
 ) -> None:
@@ -364,9 +362,15 @@ def _check(
     check_is_fitted(estimator)
     if X is None and y is not None:
         raise ValueError("report got y without X: pass both, or neither.")
-    for name, given in (("sample_weight", sample_weight), ("groups", groups)):
+    for name, given in of_rows.items():
         if X is None and given is not None:
             raise ValueError(f"report got {name} without X: pass both, or neither.")
+        if (
+            name in ("entry", "strata")
+            and given is not None
+            and not isinstance(estimator, SurvivalEstimator)
+        ):
+            raise TypeError(f"{name} is for survival models, not {type(estimator).__name__}.")
     if not isinstance(importance, bool | ViewImportance) and importance != "auto":
         raise ValueError(
             'importance must be True, False, "auto" or the result of view_importance; got '
@@ -435,6 +439,16 @@ def _computed(
     y = estimator._as_targets(y)
     X, y, sample_weight, _ = matched_by_label(estimator, X, y, sample_weight)
     options |= {"sample_weight": sample_weight, "groups": samples.labels}
+    if samples.y is not None:
+        fields = {"entry": "entry", "strata": "stratum"}
+        given = {name: survival_field(samples.y, field) for name, field in fields.items()}
+        given = {name: values for name, values in given.items() if values is not None}
+        if given and function is column_importance:
+            raise ValueError(
+                f"columns=True does not go with {' and '.join(given)}: the importance of columns "
+                "is measured without them. Pass columns=False."
+            )
+        options |= given
     return function(estimator, X, y, **options)
 
 
@@ -512,14 +526,14 @@ def _columns(
 
 
 def _what_matters(sections: dict[str, Any]) -> dict[str, Any]:
-    question = "What matters?"
     importance, learnt = sections.get("importance"), sections["learnt"]
     if importance is not None:
-        return {"question": question, **_needed_views(importance), "good": None}
+        return {"question": "What matters?", **_needed_views(importance), "good": None}
+    question = "Where is the weight?"
     if np.ptp(learnt["mean_shares"]) <= _EQUAL:
         return {
             "question": question,
-            "answer": "All kernels equally" if learnt["n_kernels"] > 1 else learnt["kernels"][0],
+            "answer": "Equal for all kernels" if learnt["n_kernels"] > 1 else learnt["kernels"][0],
             "detail": f"{findings.counted(learnt['n_kernels'], 'kernel')} with equal weights.",
             "good": None,
         }
@@ -627,6 +641,13 @@ def _how_sure(sections: dict[str, Any]) -> dict[str, Any] | None:
     if proof is None:
         return None
     certificate = proof["certificate"]
+    if sections["learnt"].get("p") == "∞" and sections["learnt"]["n_kernels"] > 1:
+        return {
+            "question": "Are the weights learnt?",
+            "answer": "No: they are equal",
+            "detail": "At p = ∞ every kernel has the same weight, whatever the targets are.",
+            "good": None if proof["converged"] else False,
+        }
     answer = _OUTCOMES.get(certificate["status"], certificate["status"].capitalize())
     if proof["convex"] and proof["converged"]:
         # Browsers break lines at hyphens, not at minus signs.

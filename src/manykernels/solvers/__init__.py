@@ -6,6 +6,7 @@
 `programs`      the quadratic program of a Newton step; linear programs that grow
 `path`          many norms and regularisations, each solved from its neighbours
 `papers`        the programs of the papers: cutting planes, conic programs, SimpleMKL, …
+`candidates`    ridge regressions of many targets, by candidate weights that they share
 `columns`       kernels that do not fit into memory, a few columns at a time
 ==============  =============================================================================
 """

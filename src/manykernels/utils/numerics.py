@@ -102,7 +102,7 @@ _WAYS_OUT = (
     'union(X, dtype="float32", memmap="stack.npy"), which estimators accept with '
     'kernels="precomputed". From a table, MKFDA(solver="coordinate") and '
     'MKSVC(solver="interleaved") compute kernels on demand, and '
-    "approximation=Nystrom() learns from features that approximate them."
+    'approximation="nystrom" of MKFDA, MKRidge, MKFDACV and MKRidgeCV learns from landmarks.'
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from sklearn.utils._indexing import _get_column_indices as get_column_indices
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as openmp_n_threads
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils._repr_html.estimator import _VisualBlock as VisualBlock
+from sklearn.utils._set_output import _get_output_config, _wrap_data_with_container
+from sklearn.utils._set_output import _SetOutputMixin as SetOutputMixin
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.metaestimators import _safe_split as safe_split
@@ -35,12 +38,14 @@ __all__ = [
     "Interval",
     "MultimetricScorer",
     "Options",
+    "SetOutputMixin",
     "StrOptions",
     "VisualBlock",
     "check_sample_weight",
     "check_y",
     "get_column_indices",
     "groups_for",
+    "in_output_container",
     "num_samples",
     "openmp_n_threads",
     "safe_indexing",
@@ -73,6 +78,25 @@ def groups_for(estimator: Any, groups: np.ndarray | None) -> dict[str, Any]:
         step = groups_for(last, groups) if hasattr(last, "fit") else {}
         return {f"{name}__{argument}": value for argument, value in step.items()}
     return {}
+
+
+# -- Results of ``transform`` ---------------------------------------------------------------------
+
+
+def in_output_container(
+    estimator: Any, values: np.ndarray, X: object, labels: Callable[[], Any]
+) -> Any:
+    """Return the transformed rows of X in the container that ``set_output`` asks for.
+
+    `labels` returns the index of a data frame of pandas; None if that of X is to be used.
+    """
+    if _get_output_config("transform", estimator)["dense"] == "pandas":
+        index = labels()
+        if index is not None:
+            import pandas as pd
+
+            X = pd.DataFrame(index=index)
+    return _wrap_data_with_container("transform", values, X, estimator)
 
 
 # -- Warnings at the line of the user's code ------------------------------------------------------

@@ -4,11 +4,14 @@ import copy
 import pickle
 
 import joblib
+import narwhals as nw
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import rankdata
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
@@ -31,6 +34,7 @@ from manykernels import (
     MKCox,
     MKCoxCV,
 )
+from manykernels.baselines import Average
 from manykernels.gating import Gaussian
 from manykernels.kernels import RBF, Linear
 from manykernels.losses.smooth import Poisson
@@ -404,7 +408,12 @@ def test_predictions_are_classes(entry):
     assert model.score(X, entry.y) > 0.8
 
 
-@those(lambda entry: hasattr(entry.kind, "set_output") and entry.target != "labels")
+def transforms(entry):
+    """Return True for estimators with ``transform``; of a rule, the machine may have none."""
+    return hasattr(entry.make(), "transform") and entry.target != "labels"
+
+
+@those(transforms)
 def test_transform_as_a_dataframe(entry):
     """At most one direction less than there are classes."""
     model = entry.make(PAIRS).set_output(transform="pandas").fit(X, entry.y)
@@ -414,3 +423,54 @@ def test_transform_as_a_dataframe(entry):
     names = [f"{entry.name.lower()}{k}" for k in range(frame.shape[1])]
     assert list(frame.columns) == list(model.get_feature_names_out()) == names
     assert_array_equal(frame.to_numpy(), entry.fit().transform(X_TEST))
+
+
+def test_what_cannot_transform_has_no_output_to_set():
+    rule = Average(PAIRS, estimator=MKSVC())
+    assert not any(hasattr(rule, name) for name in ("transform", "set_output"))
+    assert not hasattr(rule, "get_feature_names_out")
+
+
+@pytest.mark.parametrize("estimator", [MKFDA(), Average(estimator=MKFDA())])
+def test_transformed_views_have_the_labels_of_their_rows(estimator):
+    """The rows of the first table come first, in its order, whatever the order of the others."""
+    table = pd.DataFrame(X, index=[f"s{k}" for k in range(len(X))])
+    views = {"left": table.iloc[::-1, :2], "right": table.iloc[:, 2:]}
+    model = clone(estimator).set_output(transform="pandas")
+    model.fit(views, pd.Series(Y, index=table.index))
+    frame = model.transform(views)
+    assert list(frame.index) == list(table.index[::-1])
+    assert list(model.set_output(transform="polars").transform(views).columns) == list(frame)
+    assert isinstance(model.set_output(transform="default").transform(views), np.ndarray)
+
+
+# -- input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", [pa.Table.from_pandas, nw.from_native])
+def test_arrow_tables_and_frames_of_narwhals_are_read_as_frames(container):
+    """Columns have names and types; those of new rows may come in another order."""
+    table = pd.DataFrame(X).add_prefix("x").assign(kind=np.where(X[:, 0] > 0, "a", "b"))
+    model, expected = MKFDA().fit(container(table), Y), MKFDA().fit(table, Y)
+    assert list(model.feature_names_in_) == list(table)
+    assert model.kernel_names_ == expected.kernel_names_
+    assert_array_equal(
+        model.decision_function(container(table)), expected.decision_function(table)
+    )
+    turned = container(table[list(table)[::-1]])
+    assert_array_equal(model.predict(turned), expected.predict(table))
+
+
+# -- metadata --------------------------------------------------------------------------------
+
+
+@those(lambda entry: entry.target not in ("none", "labels"))
+def test_weights_are_routed_through_pipelines(entry):
+    weights = np.linspace(0.5, 2.0, len(X))
+    with config_context(enable_metadata_routing=True):
+        asks = entry.make(PAIRS).set_fit_request(sample_weight=True)
+        model = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), asks)
+        model.fit(X, entry.y, sample_weight=weights)
+    scaled = StandardScaler().fit(X)
+    expected = entry.make(PAIRS).fit(scaled.transform(X), entry.y, sample_weight=weights)
+    assert_array_equal(model.predict(X_TEST), expected.predict(scaled.transform(X_TEST)))
