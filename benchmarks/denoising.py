@@ -44,7 +44,7 @@ from manykernels.kernels import RBF, Cosine, KernelUnion, Linear
 from manykernels.kernels.transforms import preparation
 from manykernels.solvers.path import PAPER_NORMS
 
-PAPER = "Yan 2010, denoising"
+PAPER = "Yan, Kittler and Mikolajczyk 2010"
 REG = 1e-4
 #: Shares of the variance that validation chooses from.
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)

@@ -67,7 +67,7 @@ from manykernels.gating import Softmax
 from manykernels.kernels import Linear, Polynomial
 from manykernels.metrics.comparison import combined_f_test
 
-PAPER = "Gönen 2013"
+PAPER = "Gönen and Alpaydın 2013"
 SETS = [*EXPERIMENTS, "motorcycle", "readings"]
 LEVEL = 0.05
 
