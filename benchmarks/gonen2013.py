@@ -51,7 +51,15 @@ from benchmarks._gonen2013 import (
     bayes_rate,
     published_gate,
 )
-from benchmarks._gonen2013_paper import PLACES, ROWS, STATEMENTS, WEIGHTS, Printed, Statement
+from benchmarks._gonen2013_paper import (
+    KERNELS,
+    PLACES,
+    ROWS,
+    STATEMENTS,
+    WEIGHTS,
+    Printed,
+    Statement,
+)
 from benchmarks._tables import (
     WITHIN,
     PaperRow,
@@ -430,8 +438,7 @@ def weights_table(results: Results, name: str) -> str:
         rows.append([f"{method}, paper", *(f"{weight:.3f}" for weight in there), number])
         here = f"{means(results[name], method, 'active').mean():.2f}"
         rows.append([method, *(f"{weight:.3f}" for weight in ours), here])
-    header = ["mean weight", *(f"kernel {j + 1}" for j in range(len(there))), "active"]
-    return markdown(header, rows)
+    return markdown(["mean weight", *KERNELS[name], "active"], rows)
 
 
 def patches(part: dict[str, Any]) -> str:
