@@ -107,7 +107,8 @@ ROWS: dict[str, dict[str, Printed]] = {
 KERNELS: dict[str, list[str]] = {
     "gauss4": ["linear", "quadratic"],
     "multifeat": ["fac", "fou", "kar", "mor", "pix", "zer"],
-    **dict.fromkeys(("concrete", "wine"), ["linear", *(f"q = {q}" for q in (2, 3, 4, 5))]),
+    "concrete": ["linear", "q = 2", "q = 3", "q = 4", "q = 5"],
+    "wine": ["linear", "q = 2", "q = 3", "q = 4", "q = 5"],
 }
 #: Place, number of active kernels, and weights of MKL or means of the gates on the test samples.
 WEIGHTS: dict[str, dict[str, tuple[str, float | None, tuple[float, ...]]]] = {
