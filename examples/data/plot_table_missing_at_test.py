@@ -11,8 +11,8 @@ which this question was first asked; results on the real data are on the page *O
 # %%
 # Simulated tumours
 # -----------------
-# Three subtypes. Some processes in the cell differ between them. Each process changes a part of the
-# columns of every table, and the proteins show it with the least noise.
+# Three subtypes. Some processes in the cell differ between them. Each process changes a part of
+# the columns of every table, and the proteins show it with the least noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
