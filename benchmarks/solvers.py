@@ -62,7 +62,7 @@ from manykernels.solvers.base import complaint
 
 RUNNER = Path(__file__).with_name("_solvers_runner.py")
 TOLERANCES = (1e-2, 1e-4, 1e-6)
-LIMIT = 2.0
+LIMIT = 1.0
 SHIFT = 0.01
 _ENDLESS = 10**6  # time decides, not iterations
 
