@@ -792,7 +792,7 @@ def importance(
     options["scoring"] = next(iter(request.scoring), None)
     estimator = estimator_for(request, samples) if model is None else model
     if request.sets_file is not None and not columns:
-        union = kernels_for(samples.X, estimator.kernels)
+        union = kernels_for(samples.X, estimator.kernels, relevance=estimator._learns_relevance)
         options["views"] = {name: [name] for name in dict(union.kernels)}
     if columns and (more := sorted({"entry", "strata"} & options.keys())):
         raise UsageError(f"--columns does not go with --{more[0]}: leave one of them out.")
@@ -879,7 +879,7 @@ def _single(request: Request, samples: Samples) -> dict[str, Any]:
         note("precomputed kernels are not compared one by one: single views need tables.")
         return {}
     model = estimator_for(request, samples)
-    pairs = kernels_for(samples.X, model.kernels).kernels
+    pairs = kernels_for(samples.X, model.kernels, relevance=model._learns_relevance).kernels
     methods = {}
     for view in samples.X.names:
         if not samples.X.has(view).all():
