@@ -434,6 +434,7 @@ def page(results: Results) -> str:
         *(text if text.startswith("- ") else " ".join(text.splitlines()) for text in paragraphs),
         environments(results),
         "## Problems",
+        f"The time limit is {next(iter(results.values()))['limit']:g} s.",
         problems_table(results),
         "## Results",
     ]
