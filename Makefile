@@ -82,11 +82,13 @@ export EXPLORE_ROUNDS ?= 20
 explore: $(STAMP) ## look for counterexamples with new random cases (EXPLORE_ROUNDS=20)
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -m hypothesis tests
 
-check: $(STAMP) ## lint, formatting, types, spelling
+check: export OPENBLAS_NUM_THREADS = 1
+check: $(STAMP) ## lint, formatting, types, spelling, counts of what fits do
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
+	$(BIN)/python -m benchmarks.guard
 
 # Without network and without warnings. Examples are drawn again when they have changed.
 docs: export OPENBLAS_NUM_THREADS = 1
