@@ -369,7 +369,7 @@ def test_what_newcomers_write(folder, run, options, code, sentence):
 
 
 def test_names_with_spaces_and_pipes(folder, run):
-    a, b, label = frames()
+    a, _, label = frames()
     table = a.assign(label=label).rename(columns={"x": "first dose"})[:N]
     table.to_csv("my table.csv", sep="|")
     views = ("--view", "my view=my table.csv:first dose,y")
