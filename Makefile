@@ -82,11 +82,13 @@ export EXPLORE_ROUNDS ?= 20
 explore: $(STAMP) ## look for counterexamples with new random cases (EXPLORE_ROUNDS=20)
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -m hypothesis tests
 
-check: $(STAMP) ## lint, formatting, types, spelling
+check: export OPENBLAS_NUM_THREADS = 1
+check: $(STAMP) ## lint, formatting, types, spelling, counts of what fits do
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
+	$(BIN)/python -m benchmarks.guard
 
 # Without network and without warnings. Examples are drawn again when they have changed.
 docs: export OPENBLAS_NUM_THREADS = 1
@@ -142,6 +144,7 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.certificates
 	$(BIN)/python -m benchmarks.importance
 	$(BIN)/python -m benchmarks.columns
+	$(BIN)/python -m benchmarks.pages
 
 clean: ## remove everything that can be rebuilt, the environment too
 	rm -rf docs/_build docs/auto_examples docs/reference/generated

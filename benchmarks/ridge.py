@@ -69,8 +69,12 @@ OF_MANY = ("random50", "one", "p1", "candidates")
 REGS, REGS_OF_MANY = np.logspace(-4, 3, 10), np.logspace(-4, 3, 15)
 N_FOLDS, N_HALVES = 5, 3
 ROWS_QUICK = 150
+# With so many targets one half of the rows is enough.
+ONE_HALF = 10_000
 # Most targets for which exact weights are learnt, a minute and more for 100.
 MOST_EXACT = 100
+# With so many targets one half of the rows is enough.
+ONE_HALF = 10_000
 # Most targets for which exact weights are learnt, a minute and more for 100.
 MOST_EXACT = 100
 
@@ -267,7 +271,8 @@ def page(results: dict[str, dict[str, Any]]) -> str:
         "one thread; time is that of the processor for one fit, grid and folds included, on ready "
         f"kernels of unit variance. All choose from the same λ by the same {N_FOLDS} folds (those "
         "in closed form by fifty folds of their own). R² is the mean over targets on rows that "
-        f"were not used, of {N_HALVES} random halves of each set.",
+        f"were not used, of {N_HALVES} random halves of each set (of one, if it has {ONE_HALF} "
+        "targets).",
         "The contenders do not solve the same problem. himalaya's random search tries 100 (or 50) "
         "random weight vectors of sum one, and takes for each target the vector and λ of the "
         "least error in the folds; its gradient descends from the plain sum along the error in "
@@ -312,7 +317,8 @@ def measured_set(name: str, data: Set, chosen: list[str], quick: bool) -> dict[s
         chosen = [one for one in chosen if one != "random50"]
     contenders: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        problems = [Path(folder) / f"{seed}.npz" for seed in range(1 if quick else N_HALVES)]
+        n_halves = 1 if quick or n_targets >= ONE_HALF else N_HALVES
+        problems = [Path(folder) / f"{seed}.npz" for seed in range(n_halves)]
         for seed, problem in enumerate(problems):
             sizes = write_problem(problem, data, seed, ROWS_QUICK if quick else len(data.X))
         for one in chosen:

@@ -27,6 +27,7 @@ EXPECTED = {
     "data/text_and_numbers.py": "best of 8 settings",
     "judging/how_sparse.py": "p-value",
     "judging/plot_column_importance.py": "selected: [0, 1, 2]",
+    "judging/plot_prediction_intervals.py": "of the targets of new patients",
     "judging/plot_compare.py": "the reference, by the corrected resampled t test",
     "judging/plot_honest_scores.py": "five folds of MKFDACV",
     "judging/plot_logistic_probabilities.py": "log loss of held-out samples",

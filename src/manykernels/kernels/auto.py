@@ -85,7 +85,16 @@ class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = self._checked(X, reset=True)
         weights = sample_weights(sample_weight, X)
         counted = weights > 0
-        columns = [_scores(column, weights[counted]) for column in X[counted].T]
+        X, weights = X[counted], weights[counted]
+        columns: list[Any] = [None] * X.shape[1]
+        if np.ptp(weights) == 0.0:
+            # Columns of different entries have the same scores, in one array.
+            ordered = np.sort(X.T, axis=1)
+            scores = _ranked(weights / weights.sum())
+            for j in np.flatnonzero((ordered[:, 1:] > ordered[:, :-1]).all(axis=1)).tolist():
+                columns[j] = ordered[j], scores
+        for j, known in enumerate(columns):
+            columns[j] = known or _scores(X[:, j], weights)
         self.values_ = [values for values, _ in columns]
         self.scores_ = [scores for _, scores in columns]
         return self
@@ -108,7 +117,13 @@ def _scores(column: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nda
     """Return the unique entries of a column, and the normal quantiles of their ranks."""
     values, places = np.unique(column, return_inverse=True)
     shares = np.bincount(places, weights=weights / weights.sum())
-    return values, ndtri(np.cumsum(shares) - shares / 2)
+    return values, _ranked(shares)
+
+
+def _ranked(shares: np.ndarray) -> np.ndarray:
+    """Return the scores of entries in ascending order, from their shares of the weight."""
+    scores: np.ndarray = ndtri(np.cumsum(shares) - shares / 2)
+    return scores
 
 
 # A dense table with a larger share of zeros is treated as sparse. Word counts have far more zeros

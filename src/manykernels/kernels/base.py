@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 from sklearn.preprocessing import normalize
@@ -132,6 +132,8 @@ class ManhattanDistances(Comparison):
         X, Y = self.X[rows], self.Y[columns]
         if sparse.issparse(X) or sparse.issparse(Y):
             return manhattan_distances(X, Y)
+        if self.gram and rows == columns:
+            return squareform(pdist(X, "cityblock"))  # each pair once
         return cdist(X, Y, "cityblock")
 
     def _bounds(self) -> tuple[float, float]:
