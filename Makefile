@@ -145,6 +145,7 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.certificates
 	$(BIN)/python -m benchmarks.importance
 	$(BIN)/python -m benchmarks.columns
+	$(BIN)/python -m benchmarks.pages
 
 clean: ## remove everything that can be rebuilt, the environment too
 	rm -rf docs/_build docs/auto_examples docs/reference/generated

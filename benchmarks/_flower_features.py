@@ -9,6 +9,8 @@ The centres are learnt from pixels of photographs drawn at random from all of th
 predicted included. No label is looked at, here or anywhere in this file.
 """
 
+# scikit-image is imported where it is needed: pages are made without it.
+
 from __future__ import annotations
 
 import hashlib
@@ -24,7 +26,6 @@ from typing import Self
 import numpy as np
 from PIL import Image
 from scipy import ndimage
-from skimage import color, feature
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
@@ -83,7 +84,9 @@ class Photograph:
 
     @cached_property
     def colours(self) -> Described:
-        lab = color.rgb2lab(self.rgb[::_COLOUR_STEP, ::_COLOUR_STEP])
+        from skimage.color import rgb2lab
+
+        lab = rgb2lab(self.rgb[::_COLOUR_STEP, ::_COLOUR_STEP])
         return _on_grid(lab, _COLOUR_STEP, 0)
 
     @cached_property
@@ -258,7 +261,9 @@ def _shares(counts: np.ndarray) -> np.ndarray:
 
 def _hsv_histograms(photograph: Photograph) -> np.ndarray:
     """Of the whole photograph and of its quarters; the whole counts half."""
-    hsv = color.rgb2hsv(photograph.rgb)
+    from skimage.color import rgb2hsv
+
+    hsv = rgb2hsv(photograph.rgb)
     bins = [np.minimum((hsv[..., i] * n).astype(int), n - 1) for i, n in enumerate(_HSV_BINS)]
     codes = np.ravel_multi_index(bins, _HSV_BINS)
     n_codes = int(np.prod(_HSV_BINS))
@@ -271,18 +276,22 @@ def _hsv_histograms(photograph: Photograph) -> np.ndarray:
 
 def _lbp_histograms(photograph: Photograph, flower: np.ndarray) -> np.ndarray:
     """Local binary patterns of grey values, invariant to rotation, at three radii."""
+    from skimage.feature import local_binary_pattern
+
     grey = np.round(255 * photograph.grey).astype(np.uint8)
     weights = np.repeat(np.repeat(flower, 2, axis=0), 2, axis=1)
     weights = weights[: grey.shape[0], : grey.shape[1]].ravel()
     parts = []
     for neighbours, radius in _LBP:
-        codes = feature.local_binary_pattern(grey, neighbours, radius, "uniform").astype(int)
+        codes = local_binary_pattern(grey, neighbours, radius, "uniform").astype(int)
         parts.append(np.bincount(codes.ravel(), weights, neighbours + 2))
     return _shares(np.concatenate(parts))
 
 
 def _hog(photograph: Photograph, flower: np.ndarray) -> np.ndarray:
     """Gradients in the cells of a square around the flower, brought to one size."""
+    from skimage.feature import hog
+
     height, width = photograph.grey.shape
     y, x = np.indices(flower.shape) * 2
     weights = flower**2 / (flower**2).sum()
@@ -295,7 +304,7 @@ def _hog(photograph: Photograph, flower: np.ndarray) -> np.ndarray:
     square = photograph.grey[top : top + side, left : left + side]
     image = Image.fromarray(np.round(255 * square).astype(np.uint8))
     image = image.resize((_HOG_SIDE, _HOG_SIDE), Image.Resampling.BOX)
-    found = feature.hog(np.asarray(image), 9, (8, 8), (2, 2), feature_vector=True)
+    found = hog(np.asarray(image), 9, (8, 8), (2, 2), feature_vector=True)
     return _shares(found)
 
 

@@ -103,6 +103,13 @@ ROWS: dict[str, dict[str, Printed]] = {
     ),
 }
 
+#: Names of the kernels whose weights are printed; q is the degree of a polynomial.
+KERNELS: dict[str, list[str]] = {
+    "gauss4": ["linear", "quadratic"],
+    "multifeat": ["fac", "fou", "kar", "mor", "pix", "zer"],
+    "concrete": ["linear", "q = 2", "q = 3", "q = 4", "q = 5"],
+    "wine": ["linear", "q = 2", "q = 3", "q = 4", "q = 5"],
+}
 #: Place, number of active kernels, and weights of MKL or means of the gates on the test samples.
 WEIGHTS: dict[str, dict[str, tuple[str, float | None, tuple[float, ...]]]] = {
     "gauss4": {"MKL (L, P)": ("Fig. 1", None, (0.32, 0.68))},

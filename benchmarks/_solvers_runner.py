@@ -223,7 +223,7 @@ def limited(function: Callable[[], Any], limit: float) -> dict[str, Any]:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        most = int(1.2 * limit) + 2
+        most = int(1.2 * limit) + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most, most))
         try:
             begin = time.process_time()

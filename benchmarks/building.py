@@ -32,8 +32,8 @@ from sklearn.preprocessing import QuantileTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
-from benchmarks._command import command_line, load, write_page
-from benchmarks._tables import environment, markdown, verdict
+from benchmarks._command import Results, command_line, load, write_results
+from benchmarks._tables import environments, markdown, measured_with, verdict
 from manykernels import MKFDA, KernelUnion
 from manykernels.kernels import RBF, Laplacian, Linear
 
@@ -174,24 +174,24 @@ def after(n_rows: int) -> Iterator[Pair]:
     yield Pair(what, partial(tuple, ways), 1.2)
 
 
-def pairs(sets: list[str], quick: bool) -> Iterator[Pair]:
-    """All pairs of these sets."""
-    if "fits" in sets and (data := load("satimage", _data.satimage)) is not None:
+def pairs(name: str, quick: bool) -> Iterator[Pair]:
+    """All pairs of a set."""
+    if name == "fits" and (data := load("satimage", _data.satimage)) is not None:
         X, y = data
         n_rows = 400 if quick else ROWS
         yield from fits(X[:n_rows], y[:n_rows])
-    if "laplacian" in sets:
+    if name == "laplacian":
         yield from laplacian([(400, 36)] if quick else [(ROWS, 36), (2000, 500)])
-    if "wide" in sets:
+    if name == "wide":
         yield from wide(50, 3000) if quick else wide(200, 60000)
-    if "after" in sets:
+    if name == "after":
         yield from after(400 if quick else ROWS)
 
 
-def run(sets: list[str], quick: bool, threads: list[int]) -> list[Row]:
-    """All rows, with each of these numbers of threads."""
+def run(name: str, quick: bool, threads: list[int]) -> list[Row]:
+    """All rows of a set, with each of these numbers of threads."""
     rows = []
-    for pair in pairs(sets, quick):
+    for pair in pairs(name, quick):
         for n_threads in threads[:1] if quick else threads:
             rows.append(measure(pair, n_threads, 2 if quick else REPETITIONS))
             print(_cells(rows[-1]), file=sys.stderr, flush=True)
@@ -215,14 +215,15 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def report(rows: list[Row]) -> str:
-    """The page for the documentation."""
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    rows = [Row(**row) for part in results.values() for row in part["rows"]]
     parts = [
         "# Building kernels",
         "Written by `python -m benchmarks.building --write`. Two ways to the same numbers, run in "
         f"turn; medians of {REPETITIONS}. Seconds of the processor with one thread, of the clock "
         "with more.",
-        environment(),
+        environments(results),
         markdown(HEADER, [_cells(row) for row in rows], n_left=1),
     ]
     return "\n\n".join(parts) + "\n"
@@ -236,10 +237,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("building", "Kernels from a table, beside learning.", SETS)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     options = parser.parse_args(arguments)
-    page = report(run(options.sets, options.quick, options.threads))
-    print(page)
+    results = {}
+    for name in options.sets:
+        if rows := run(name, options.quick, options.threads):
+            results[name] = {"rows": [vars(row) for row in rows]}
+    print(page({name: {"environment": measured_with(), **part} for name, part in results.items()}))
     if options.write:
-        write_page("building", page)
+        write_results("building", results, page, SETS)
     return 0
 
 

@@ -1,6 +1,6 @@
 """How machines decide and how p, λ and C are chosen: the defaults beside other rules.
 
-    python -m benchmarks.choices [--quick] [--sets wine,sonar] [--write]
+    python -m benchmarks.choices [--quick] [--sets wine,sonar] [--parts regressions] [--write]
 
 Few, unbalanced samples: about 40 rows of at most five classes, at least three of each, whose
 shares are drawn at random (Dirichlet, 3). More samples: 150 rows, classes as frequent as in the
@@ -13,6 +13,11 @@ first averaged over the samples of a data set; ± is the standard error of the m
 Seconds are those of the processor, with one thread, relative to the default.
 
 Views of noise: ten normal columns each, added to 150 rows, which are drawn once.
+
+RelevanceRBF is one of the default kernels of MKRidgeCV, unless there are more columns than rows;
+"with RelevanceRBF" has it in any case. Simulated tables have 20 or 300 independent normal columns
+and noise of standard deviation 0.5; 150 rows are drawn twice. Parts of the page may be measured
+one by one.
 """
 
 from __future__ import annotations
@@ -28,10 +33,11 @@ import pandas as pd
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import command_line, load, write_page
+from benchmarks._command import command_line, load, write_sections
 from benchmarks._default_sets import SETS, Loaded
 from benchmarks._tables import environment, markdown
-from manykernels import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
+from manykernels import MKFDACV, MKSVCCV, MKSVRCV, KernelUnion, MKRidgeCV, kernels_for
+from manykernels.kernels import RelevanceRBF
 
 DRAWS, DRAWS_QUICK = 2, 1
 MOST_TESTED = 600
@@ -40,6 +46,7 @@ NOISE = (3, 10)
 IN_CATEGORIES = ("sonar", "ionosphere", "satimage", "wine", "cancer", "digits")
 CLASSIFICATION = [name for name, data in SETS.items() if not data.regression]
 REGRESSION = [name for name, data in SETS.items() if data.regression]
+PARTS = ["machines", "discriminants", "noise", "regressions", "relevance"]
 LARGE_C = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
 
 Sample = tuple[Any, np.ndarray, Any, np.ndarray]
@@ -47,45 +54,79 @@ Sample = tuple[Any, np.ndarray, Any, np.ndarray]
 
 @dataclass(frozen=True)
 class Rule:
-    """An estimator that chooses, made for training targets; a table begins with the default."""
+    """An estimator that chooses, made for training data; a table begins with the default."""
 
     name: str
-    make: Callable[[np.ndarray], Any]
+    make: Callable[[Any, np.ndarray], Any]
 
 
-def without_offsets(y: np.ndarray) -> MKSVCCV:
+def without_offsets(X: Any, y: np.ndarray) -> MKSVCCV:
     """Machines that decide by their own biases: those of classes with weights, here of one."""
     return MKSVCCV(class_weight=dict.fromkeys(np.unique(y).tolist(), 1.0))
 
 
 MACHINES = [
-    Rule("MKSVCCV", lambda y: MKSVCCV()),
+    Rule("MKSVCCV", lambda X, y: MKSVCCV()),
     Rule("without offsets", without_offsets),
-    Rule('class_weight="balanced"', lambda y: MKSVCCV(class_weight="balanced")),
-    Rule("all C up to 1000", lambda y: MKSVCCV(Cs=LARGE_C)),
-    Rule('scoring="neg_log_loss"', lambda y: MKSVCCV(scoring="neg_log_loss")),
-    Rule("one_standard_error=True", lambda y: MKSVCCV(one_standard_error=True)),
-    Rule("MKFDACV", lambda y: MKFDACV()),
+    Rule('class_weight="balanced"', lambda X, y: MKSVCCV(class_weight="balanced")),
+    Rule("all C up to 1000", lambda X, y: MKSVCCV(Cs=LARGE_C)),
+    Rule('scoring="neg_log_loss"', lambda X, y: MKSVCCV(scoring="neg_log_loss")),
+    Rule("one_standard_error=True", lambda X, y: MKSVCCV(one_standard_error=True)),
+    Rule("MKFDACV", lambda X, y: MKFDACV()),
 ]
 DISCRIMINANTS = [
-    Rule("MKFDACV", lambda y: MKFDACV()),
-    Rule('scoring="neg_log_loss"', lambda y: MKFDACV(scoring="neg_log_loss")),
-    Rule('cv="closed-form"', lambda y: MKFDACV(cv="closed-form")),
-    Rule("one_standard_error=True", lambda y: MKFDACV(one_standard_error=True)),
+    Rule("MKFDACV", lambda X, y: MKFDACV()),
+    Rule('scoring="neg_log_loss"', lambda X, y: MKFDACV(scoring="neg_log_loss")),
+    Rule('cv="closed-form"', lambda X, y: MKFDACV(cv="closed-form")),
+    Rule("one_standard_error=True", lambda X, y: MKFDACV(one_standard_error=True)),
 ]
 REGRESSIONS = [
-    Rule("MKRidgeCV", lambda y: MKRidgeCV()),
-    Rule("one_standard_error=True", lambda y: MKRidgeCV(one_standard_error=True)),
-    Rule("MKSVRCV", lambda y: MKSVRCV()),
+    Rule("MKRidgeCV", lambda X, y: MKRidgeCV()),
+    Rule("one_standard_error=True", lambda X, y: MKRidgeCV(one_standard_error=True)),
+    Rule("without RelevanceRBF", lambda X, y: MKRidgeCV(kernels_for(X))),
+    Rule("MKSVRCV", lambda X, y: MKSVRCV()),
+]
+RELEVANCE_OF_CLASSES = [
+    Rule("MKFDACV", lambda X, y: MKFDACV()),
+    Rule("with RelevanceRBF", lambda X, y: MKFDACV(kernels_for(X, relevance=True))),
+]
+RELEVANCE = [
+    Rule("MKRidgeCV", lambda X, y: MKRidgeCV()),
+    Rule("without RelevanceRBF", lambda X, y: MKRidgeCV(kernels_for(X))),
+    Rule("with RelevanceRBF", lambda X, y: MKRidgeCV(with_relevance(X))),
 ]
 NORMS = [
-    Rule("MKFDACV", lambda y: MKFDACV()),
-    Rule("p = 1", lambda y: MKFDACV(ps=[1.0])),
-    Rule("p = ∞", lambda y: MKFDACV(ps=[np.inf])),
+    Rule("MKFDACV", lambda X, y: MKFDACV()),
+    Rule("p = 1", lambda X, y: MKFDACV(ps=[1.0])),
+    Rule("p = ∞", lambda X, y: MKFDACV(ps=[np.inf])),
 ]
+
+
+def with_relevance(X: Any) -> KernelUnion:
+    """Return the default kernels and RelevanceRBF, however many columns there are."""
+    return KernelUnion([*kernels_for(X).kernels, ("relevance", RelevanceRBF())])
 
 
 # -- samples -------------------------------------------------------------------------------
+
+
+def simulated() -> dict[str, Loaded]:
+    """Return tables of independent normal columns, of which few, many or none matter."""
+    rng = np.random.default_rng(0)
+    X, wide, noise = (rng.normal(size=(800, n_columns)) for n_columns in (20, 300, 1))
+    noise = noise[:, 0]
+    sums = X @ rng.normal(size=(20, 2)) / np.sqrt(5.0)
+    tables = {
+        "3 columns, additive": (X, np.sin(2.0 * X[:, 0]) + X[:, 1] ** 2 / 2.0 + np.abs(X[:, 2])),
+        "4 columns, products": (X, X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3]),
+        "3 columns, steps": (X, 2.0 * (X[:, 0] > 0) + 2.0 * ((X[:, 1] > 0.5) & (X[:, 2] > 0))),
+        "20 columns, sines": (X, np.sin(sums).sum(axis=1)),
+        "20 columns, linear": (X, sums[:, 0]),
+        "no column": (X, np.zeros(800)),
+        "2 of 300 columns": (wide, np.sin(2.0 * wide[:, 0]) + wide[:, 1]),
+        "300 columns, linear": (wide, wide @ rng.normal(size=300) / np.sqrt(300.0)),
+    }
+    return {name: ({"X": table}, f + 0.5 * noise) for name, (table, f) in tables.items()}
 
 
 def in_categories(tables: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +227,7 @@ def measured(rules: list[Rule], draws: Iterator[Sample]) -> Measured:
         for rule in rules:
             with threadpool_limits(1):
                 start = time.process_time()
-                model = rule.make(y).fit(X, y)
+                model = rule.make(X, y).fit(X, y)
                 seconds.append(time.process_time() - start)
             scores.append(100.0 * model.score(X_test, y_test))
             norms.append(model.p_)
@@ -239,44 +280,51 @@ def noise_table(results: dict[int, dict[str, Measured]]) -> str:
 # -- the page ------------------------------------------------------------------------------
 
 
-def page(chosen: list[str], n_draws: int) -> str | None:
-    """The page of the documentation; None if there are no data."""
+def head() -> str:
+    """Return the beginning of the page."""
+    _, _, *paragraphs = (__doc__ or "").strip().replace("``", "`").split("\n\n")
+    text = "\n\n".join(part.replace("\n", " ") for part in paragraphs)
+    command = "Written by `python -m benchmarks.choices --write`."
+    return f"# How models decide and are chosen\n\n{command} {text}\n\n{environment()}"
+
+
+def run(
+    rules: list[Rule], sets: dict[str, Loaded], divide: Any, n_draws: int
+) -> dict[str, Measured]:
+    """Measure rules on data sets."""
+    results = {}
+    for name, one in sets.items():
+        results[name] = measured(rules, samples(one, divide, n_draws))
+        gaps = ", ".join(f"{gap:+.2f}" for gap in results[name].differences[1:])
+        print(f"{name}: {gaps}", file=sys.stderr, flush=True)
+    return results
+
+
+def sections(chosen: list[str], parts: list[str], n_draws: int) -> dict[str, str]:
+    """Measure some parts of the page, on chosen data sets; return their texts by title."""
     loaded = {name: load(name, SETS[name].loader) for name in chosen}
     data = {name: found for name, found in loaded.items() if found is not None}
-    if not data:
-        return None
     classes = {name: data[name] for name in CLASSIFICATION if name in data}
     values = {name: data[name] for name in REGRESSION if name in data}
     tables = dict(classes)
     for name in IN_CATEGORIES:
         if name in classes:
             tables[f"{name}, categories"] = in_categories(classes[name][0]), classes[name][1]
-
-    def run(
-        rules: list[Rule], sets: dict[str, Loaded], divide: Any, n_draws: int = n_draws
-    ) -> dict[str, Measured]:
-        results = {}
-        for name, one in sets.items():
-            results[name] = measured(rules, samples(one, divide, n_draws))
-            gaps = ", ".join(f"{gap:+.2f}" for gap in results[name].differences[1:])
-            print(f"{name}: {gaps}", file=sys.stderr)
-        return results
-
-    _, _, *paragraphs = (__doc__ or "").strip().replace("``", "`").split("\n\n")
-    parts = [
-        "# How models decide and are chosen",
-        "Written by `python -m benchmarks.choices --write`. "
-        + "\n\n".join(part.replace("\n", " ") for part in paragraphs),
-        environment(),
-    ]
-    if classes:
-        few, more = "few, unbalanced samples", "more samples"
-        for title, rules, kind, divide in (
-            ("Machines", MACHINES, few, few_rows),
-            ("Machines", MACHINES, more, more_rows),
-            ("Discriminants", DISCRIMINANTS, more, more_rows),
-        ):
-            parts += [f"## {title}, {kind}", table(rules, run(rules, tables, divide))]
+    few, more = "few, unbalanced samples", "more samples"
+    result = {}
+    for part, title, rules, sets, divide in (
+        ("machines", f"Machines, {few}", MACHINES, tables, few_rows),
+        ("machines", f"Machines, {more}", MACHINES, tables, more_rows),
+        ("discriminants", f"Discriminants, {more}", DISCRIMINANTS, tables, more_rows),
+        ("regressions", "Regressions, R² in points", REGRESSIONS, values, any_rows),
+        ("relevance", "RelevanceRBF, classes", RELEVANCE_OF_CLASSES, tables, more_rows),
+    ):
+        if part in parts and sets:
+            result[title] = table(rules, run(rules, sets, divide, n_draws))
+    if "relevance" in parts and data:
+        title = "RelevanceRBF, simulated regressions, R² in points"
+        result[title] = relevance_table(run(RELEVANCE, simulated(), any_rows, n_draws))
+    if "noise" in parts and classes:
         noisy = {
             n_views: run(
                 NORMS,
@@ -290,23 +338,34 @@ def page(chosen: list[str], n_draws: int) -> str | None:
             )
             for n_views in NOISE
         }
-        parts += ["## Views of noise", "Accuracy in per cent.", noise_table(noisy)]
-    if values:
-        title = "## Regressions, R² in points"
-        parts += [title, table(REGRESSIONS, run(REGRESSIONS, values, any_rows))]
-    return "\n\n".join(parts) + "\n"
+        result["Views of noise"] = f"Accuracy in per cent.\n\n{noise_table(noisy)}"
+    return result
+
+
+def relevance_table(results: dict[str, Measured]) -> str:
+    """Return a row per table: mean scores of all rules, and times relative to the first."""
+    header = ["columns that matter", *(rule.name for rule in RELEVANCE)]
+    header += [f"time {rule.name}" for rule in RELEVANCE[1:]]
+    rows = []
+    for name, one in results.items():
+        times = one.seconds.sum(axis=1)
+        cells = [f"{mean:.1f}" for mean in one.scores.mean(axis=1)]
+        rows.append([name, *cells, *(f"{time / times[0]:.2f}" for time in times[1:])])
+    return markdown(header, rows)
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Measure, and print or write sections of the page."""
     parser = command_line("choices", "Rules by which models decide and are chosen.", list(SETS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     options = parser.parse_args(arguments)
     chosen = [name for name in SETS if name in options.sets]
-    text = page(chosen, DRAWS_QUICK if options.quick else DRAWS)
-    if text is None:
+    found = sections(chosen, options.parts, DRAWS_QUICK if options.quick else DRAWS)
+    if not found:
         return 1
-    print(text)
+    print("\n\n".join([head(), *(f"## {title}\n\n{text}" for title, text in found.items())]))
     if options.write:
-        write_page("choices", text)
+        write_sections("choices", head(), found)
     return 0
 
 

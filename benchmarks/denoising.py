@@ -23,7 +23,7 @@ Gaussian noise with the standard deviation of the column. Differences are taken 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -37,15 +37,17 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
 from benchmarks._command import Results, command_line, load, write_results
-from benchmarks._tables import PaperRow, counted, environments, markdown, measured_with
+from benchmarks._tables import WITHIN, PaperRow, counted, environments, markdown, measured_with
 from benchmarks._tables import paper_table as compared
 from manykernels import MKFDA, MKFDACV, Bands, Denoise, KernelStack, Views, kernels_for
 from manykernels.kernels import RBF, Cosine, KernelUnion, Linear
 from manykernels.kernels.transforms import preparation
 from manykernels.solvers.path import PAPER_NORMS
 
-PAPER = "Yan 2010, denoising"
+PAPER = "Yan, Kittler and Mikolajczyk 2010"
 REG = 1e-4
+#: The part with a larger λ, which shows what λ has to do with the differences from the paper.
+LARGER, LARGER_REG = "scene15-larger", 1.0
 #: Shares of the variance that validation chooses from.
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 SIZES = (300, 300, 1500)
@@ -79,15 +81,15 @@ def photographs(seed: int, quick: bool) -> tuple[Stacks, list[np.ndarray]]:
     return tuple(stacks), [y[part] for part in parts]  # type: ignore[return-value]
 
 
-def division(seed: int, quick: bool) -> dict[str, Any]:
+def division(seed: int, quick: bool, reg: float = REG) -> dict[str, Any]:
     """Average precisions of all classes in one random division."""
     stacks, targets = photographs(seed, quick)
     classes = np.unique(targets[0])[: 3 if quick else None]
     labels = [(y[:, None] == classes).astype(int) for y in targets]
     scaling = preparation("multiplicative").fit(stacks[0])
     stacks = tuple(scaling.transform(stack) for stack in stacks)  # type: ignore[assignment]
-    single = [curves(select(stacks, [j]), labels) for j in range(stacks[0].n_kernels)]
-    summed = curves(total(stacks), labels)
+    single = [curves(select(stacks, [j]), labels, reg) for j in range(stacks[0].n_kernels)]
+    summed = curves(total(stacks), labels, reg)
     found: dict[str, Any] = {
         "single": np.mean(single, axis=3),
         "sum": summed.mean(axis=2),
@@ -101,8 +103,8 @@ def division(seed: int, quick: bool) -> dict[str, Any]:
         variance = [SHARES[index] for index in best]
         cut = Denoise(variance).fit(stacks[0])
         denoised = tuple(cut.transform(stack) for stack in stacks)
-        before, p, weights = by_norm(stacks, column)
-        after, _, _ = by_norm(denoised, column)
+        before, p, weights = by_norm(stacks, column, reg)
+        after, _, _ = by_norm(denoised, column, reg)
         found["original"].append(before)
         found["denoised"].append(after)
         found["p"].append(min(p, 1e6))
@@ -128,11 +130,11 @@ def total(stacks: Stacks) -> Stacks:
     )
 
 
-def curves(stacks: Stacks, labels: list[np.ndarray]) -> np.ndarray:
+def curves(stacks: Stacks, labels: list[np.ndarray], reg: float = REG) -> np.ndarray:
     """AP on validation and test samples by share kept and class, one kernel (Fig. 2)."""
     result = np.empty((2, len(SHARES), labels[0].shape[1]))
     for i, share in enumerate(SHARES):
-        model = MKFDA("precomputed", p=np.inf, reg=REG, denoise=Denoise(share))
+        model = MKFDA("precomputed", p=np.inf, reg=reg, denoise=Denoise(share))
         model.fit(stacks[0], labels[0])
         for part in (0, 1):
             scores = model.decision_function(stacks[part + 1])
@@ -153,12 +155,12 @@ def chosen(curve: np.ndarray) -> np.ndarray:
 
 
 def by_norm(
-    stacks: Stacks, column: list[np.ndarray]
+    stacks: Stacks, column: list[np.ndarray], reg: float
 ) -> tuple[dict[str, float], float, np.ndarray]:
     """Test AP at the fixed norms and at the one of best validation AP; this p, its weights."""
     tried = []
     for p in PAPER_NORMS:
-        model = MKFDA("precomputed", p=p, reg=REG, normalize=None, tol=1e-4)
+        model = MKFDA("precomputed", p=p, reg=reg, normalize=None, tol=1e-4)
         model.fit(stacks[0], column[0])
         validation, test = (
             average_precision_score(y, model.decision_function(stack))
@@ -175,12 +177,12 @@ def by_norm(
     return {**found, "ℓp": best[1]}, float(best[2]), best[3]
 
 
-def images(quick: bool) -> dict[str, Any]:
+def images(quick: bool, n_divisions: int = DIVISIONS, reg: float = REG) -> dict[str, Any]:
     """All divisions."""
     found = []
     with threadpool_limits(1):
-        for seed in range(1 if quick else DIVISIONS):
-            found.append(division(seed, quick))
+        for seed in range(1 if quick else n_divisions):
+            found.append(division(seed, quick, reg))
             means = {
                 key: {
                     name: round(float(np.mean([ap[name] for ap in found[-1][key]])), 2)
@@ -260,7 +262,7 @@ METHODS: dict[str, Any] = {
 NORMS = (1.0, 1.5, 2.0, np.inf)
 REGS = (0.01, 0.1, 1.0, 10.0, 100.0)
 N_TRAIN, MOST_TEST, SPLITS = 250, 1500, 5
-SETS = ["scene15", *PROBLEMS]
+SETS = ["scene15", LARGER, *PROBLEMS]
 
 
 def tuned(made: Problem, n_splits: int, n_train: int = N_TRAIN) -> dict[str, Any]:
@@ -291,46 +293,54 @@ def mean_precisions(part: dict[str, Any], key: str, norm: str) -> np.ndarray:
     return np.array([np.mean([ap[norm] for ap in one[key]]) for one in part["divisions"]])
 
 
-def paper_rows(results: Results) -> list[PaperRow]:
-    """What denoising and choosing p change, beside the paper."""
-    if "scene15" not in results:
-        return []
-    part = results["scene15"]
+def changes(part: dict[str, Any]) -> dict[tuple[str, str], tuple[float, np.ndarray]]:
+    """What denoising and the choice of p change: in the paper, and here in every division."""
     original = {norm: mean_precisions(part, "original", norm) for norm in TABLE2}
     denoised = {norm: mean_precisions(part, "denoised", norm) for norm in TABLE3}
     summed = np.array([np.mean(one["sum denoised"]) for one in part["divisions"]])
     ranks = np.array(
         [np.mean([r for r in one["spearman"] if r is not None]) for one in part["divisions"]]
     )
-    rows = []
+    found: dict[tuple[str, str], tuple[float, np.ndarray]] = {}
     for place, table, ours in (("Table 2", TABLE2, original), ("Table 3", TABLE3, denoised)):
         best = max(FIXED, key=table.__getitem__)
         which = "" if table is TABLE2 else ", denoised"
         gains = table["ℓp"] - table[best], ours["ℓp"] - ours[best]
-        rows.append((place, f"ℓp − {best}{which}", *gains))
+        found[place, f"ℓp − {best}{which}"] = gains
     for norm in TABLE2:
         gains = TABLE3[norm] - TABLE2[norm], denoised[norm] - original[norm]
-        rows.append(("Tables 2, 3", f"{norm}: denoised − original", *gains))
-    after = SUM_DENOISED - TABLE2["ℓ∞"], summed - original["ℓ∞"]
-    before = TABLE3["ℓ∞"] - SUM_DENOISED, denoised["ℓ∞"] - summed
-    rows += [
-        ("Section 4.3", "sum denoised − sum", *after),
-        ("Section 4.3", "sum of denoised kernels − sum denoised", *before),
-        ("Fig. 3", "rank correlation of weights and variances", SPEARMAN, ranks),
-    ]
-    return [
-        PaperRow(
-            PAPER,
-            place,
-            "Scene15",
-            method,
-            round(theirs, 4),
-            float(ours.mean()),
-            float(ours.std(ddof=1) / np.sqrt(len(ours))) if len(ours) > 1 else 0.0,
-            same_data=False,
+        found["Tables 2, 3", f"{norm}: denoised − original"] = gains
+    found["Section 4.3", "sum denoised − sum"] = (
+        SUM_DENOISED - TABLE2["ℓ∞"],
+        summed - original["ℓ∞"],
+    )
+    found["Section 4.3", "sum of denoised kernels − sum denoised"] = (
+        TABLE3["ℓ∞"] - SUM_DENOISED,
+        denoised["ℓ∞"] - summed,
+    )
+    found["Fig. 3", "rank correlation of weights and variances"] = SPEARMAN, ranks
+    return found
+
+
+def paper_rows(results: Results) -> list[PaperRow]:
+    """What denoising and choosing p change, beside the paper."""
+    if "scene15" not in results:
+        return []
+    larger = changes(results[LARGER]) if LARGER in results else {}
+    rows = []
+    for (place, method), (theirs, ours) in changes(results["scene15"]).items():
+        mean = float(ours.mean())
+        error = float(ours.std(ddof=1) / np.sqrt(len(ours))) if len(ours) > 1 else 0.0
+        row = PaperRow(
+            PAPER, place, "Scene15", method, round(theirs, 4), mean, error, same_data=False
         )
-        for place, method, theirs, ours in rows
-    ]
+        if larger and row.outcome != WITHIN:
+            other = float(larger[place, method][1].mean())
+            # λ is a reason if a larger one takes away most of the difference from the paper.
+            if abs(other - theirs) < 0.5 * abs(mean - theirs):
+                row = replace(row, reason=f"{other:+.2f} with λ = {LARGER_REG:g}")
+        rows.append(row)
+    return rows
 
 
 def page(results: Results) -> str:
@@ -381,6 +391,7 @@ def images_section(results: Results) -> str:
             markdown(["MK-FDA", *(f"{norm}" for norm in TABLE2)], rows),
             f"What denoising and the choice of p change, in points of MAP. {counted(found)}.",
             compared(found),
+            *([larger_note(results[LARGER])] if LARGER in results else []),
             f"The rank correlation of the weights (at the chosen p) and the variances kept is "
             f"positive for {sum(r > 0 for r in ranks)} of {n_labels} classes and divisions, "
             f"negative for {sum(r < 0 for r in ranks)} and not defined for "
@@ -390,6 +401,20 @@ def images_section(results: Results) -> str:
             "paper denoising helps every kernel that is shown, and not the sum.",
             markdown(["kernel", *(f"{share:g}" for share in shown), "chosen"], singles),
         ]
+    )
+
+
+def larger_note(part: dict[str, Any]) -> str:
+    """MAP with a larger λ."""
+    rows = [
+        [f"{key} kernels", *(f"{mean_precisions(part, key, norm).mean():.2f}" for norm in TABLE2)]
+        for key in ("original", "denoised")
+    ]
+    return (
+        "Denoising helps most kernels alone, and harms their combination. At λ = 1e-4 the "
+        "regression nearly interpolates; a larger λ repairs the combination of denoised kernels. "
+        f"MAP with λ = {LARGER_REG:g}, in the first division:\n\n"
+        f"{markdown(['MK-FDA', *TABLE2], rows)}"
     )
 
 
@@ -425,6 +450,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.sets:
         if name == "scene15":
             part = load(name, lambda: images(options.quick))
+        elif name == LARGER:
+            part = load(name, lambda: images(options.quick, 1, LARGER_REG))
         else:
             n_splits = 2 if options.quick else SPLITS
             part = load(name, lambda: tuned(PROBLEMS[name](), n_splits))  # noqa: B023

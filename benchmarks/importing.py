@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks._command import write_page
-from benchmarks._tables import environment, markdown, verdict
+from benchmarks._command import Results, write_results
+from benchmarks._tables import environments, markdown, measured_with, verdict
 
 REPETITIONS = 15
 QUICK_REPETITIONS = 1
@@ -68,15 +68,16 @@ def run(repetitions: int) -> list[Row]:
     return [Row(one, time, medians[0]) for one, time in zip(statements, medians, strict=True)]
 
 
-def report(rows: list[Row], repetitions: int) -> str:
-    """The page for the documentation."""
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    part = results["import"]
     parts = [
         "# Importing",
         "Written by `python -m benchmarks.importing --write`. Seconds of the processor, each "
-        f"statement in a new interpreter, all in turn; medians of {repetitions}. Estimators, "
-        "`compare` and `view_importance` are imported when they are first asked for.",
-        environment(),
-        markdown(HEADER, [row.cells for row in rows], n_left=1),
+        f"statement in a new interpreter, all in turn; medians of {part['repetitions']}. "
+        "Estimators, `compare` and `view_importance` are imported when they are first asked for.",
+        environments(results),
+        markdown(HEADER, [Row(**row).cells for row in part["rows"]], n_left=1),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -90,10 +91,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/importing.md")
     options = parser.parse_args(arguments)
     repetitions = QUICK_REPETITIONS if options.quick else REPETITIONS
-    page = report(run(repetitions), repetitions)
-    print(page)
+    part = {"repetitions": repetitions, "rows": [vars(row) for row in run(repetitions)]}
+    print(page({"import": {"environment": measured_with(), **part}}))
     if options.write:
-        write_page("importing", page)
+        write_results("importing", {"import": part}, page)
     return 0
 
 

@@ -25,8 +25,8 @@ from unittest import mock
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import command_line, write_page
-from benchmarks._tables import environment, markdown
+from benchmarks._command import Results, command_line, write_results
+from benchmarks._tables import environments, markdown, measured_with
 from manykernels import KernelStack
 from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
@@ -144,13 +144,14 @@ def run_kernels(quick: bool) -> list[Row]:
 
 @dataclass(frozen=True)
 class Fits:
-    """Fits at many seeds of one kind of kernels: time, inner solves, most steps of a solve."""
+    """Fits at many seeds of one kind of kernels: medians and worst of time and inner solves."""
 
     kind: str
     n_samples: int
-    seconds: list[float]
-    n_inner_solves: list[int]
-    n_steps: list[int]
+    n_fits: int
+    seconds: tuple[float, float]
+    n_inner_solves: tuple[float, int]
+    n_steps: int
     n_missed: int
 
 
@@ -186,7 +187,15 @@ def _fit_duplicates(n_samples: int, rank: int) -> Fits:
                     solves.append(solution.n_inner_solves)
                     steps.append(max(counts))
                     missed += not solution.certificate.converged
-    return Fits(f"rank {rank}", n_samples, seconds, solves, steps, missed)
+    return Fits(
+        f"rank {rank}",
+        n_samples,
+        len(seconds),
+        (float(np.median(seconds)), max(seconds)),
+        (float(np.median(solves)), max(solves)),
+        max(steps),
+        missed,
+    )
 
 
 class _CountedSteps:
@@ -236,12 +245,10 @@ def _fit_cells(fits: Fits) -> list[str]:
     return [
         fits.kind,
         str(fits.n_samples),
-        str(len(fits.seconds)),
-        f"{np.median(fits.seconds):.2g}",
-        f"{max(fits.seconds):.2g}",
-        f"{np.median(fits.n_inner_solves):g}",
-        str(max(fits.n_inner_solves)),
-        str(max(fits.n_steps)),
+        str(fits.n_fits),
+        *(f"{value:.2g}" for value in fits.seconds),
+        *(f"{value:g}" for value in fits.n_inner_solves),
+        str(fits.n_steps),
         str(fits.n_missed),
     ]
 
@@ -259,14 +266,16 @@ def ratios(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def report(rows: list[Row], fits: list[Fits]) -> str:
-    """The page for the documentation."""
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    rows = [Row(**row) for row in results.get("kernels", {}).get("rows", [])]
+    fits = [Fits(**fit) for fit in results.get("duplicates", {}).get("fits", [])]
     parts = [
         "# Many kernels",
         "Written by `python -m benchmarks.many_kernels --write`. Seconds of the processor, one "
         f"thread, from a fresh loss on ready kernels; relative duality gap {TOL:g} over all "
         f"kernels, walks stopped after {BUDGET:g} s.",
-        environment(),
+        environments(results),
     ]
     if rows:
         parts += [
@@ -291,12 +300,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     # Compiling the loops is not what is measured.
     Newton().solve(problems(5, 20)["MKSVC"](), lp_domain(1.0))
-    rows = run_kernels(options.quick) if "kernels" in options.sets else []
-    fits = run_duplicates(options.quick) if "duplicates" in options.sets else []
-    page = report(rows, fits)
-    print(page)
+    results: dict[str, Any] = {}
+    if "kernels" in options.sets:
+        results["kernels"] = {"rows": [vars(row) for row in run_kernels(options.quick)]}
+    if "duplicates" in options.sets:
+        results["duplicates"] = {"fits": [vars(fit) for fit in run_duplicates(options.quick)]}
+    print(page({name: {"environment": measured_with(), **part} for name, part in results.items()}))
     if options.write:
-        write_page("many_kernels", page)
+        write_results("many_kernels", results, page, SETS)
     return 0
 
 

@@ -27,9 +27,9 @@ import numpy as np
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import command_line, write_page
+from benchmarks._command import Results, command_line, write_results
 from benchmarks._svm_sets import Machine, clean_machine, synthetic_machine
-from benchmarks._tables import environment, markdown, verdict
+from benchmarks._tables import environments, markdown, measured_with, verdict
 from manykernels import MKSVC, KernelStack
 from manykernels.kernels import checks
 
@@ -166,13 +166,15 @@ def verdicts(prices: list[Price]) -> list[str]:
     ]
 
 
-def page(prices: list[Price], searches: list[Search]) -> str:
-    """The page for the documentation."""
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    prices = [Price(**row) for part in results.values() for row in part["prices"]]
+    searches = [Search(**row) for part in results.values() for row in part["searches"]]
     parts = [
         "# The price of safety",
         "Written by `python -m benchmarks.safety --write`. Seconds are those of the processor "
         "with one thread, medians of several runs, contenders in turn.",
-        environment(),
+        environments(results),
         "## Verdicts",
         "\n".join(f"- {line}" for line in verdicts(prices)),
         "## Checking and learning",
@@ -193,18 +195,17 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark."""
     parser = command_line("safety", "Checks of kernels against LIBSVM.", list(SETS))
     options = parser.parse_args(arguments)
-    prices: list[Price] = []
-    searches: list[Search] = []
+    results = {}
     for name in options.sets:
         machine = SETS[name](options.quick)
-        print(f"{machine}\n", flush=True)
-        prices += [price(machine, C) for C in PENALTIES]
-        searches += search(machine)
-    print(f"{price_table(prices)}\n\n{search_table(searches)}\n")
-    for line in verdicts(prices):
-        print(line)
+        print(f"{machine}\n", file=sys.stderr, flush=True)
+        results[name] = {
+            "prices": [vars(price(machine, C)) for C in PENALTIES],
+            "searches": [vars(one) for one in search(machine)],
+        }
+    print(page({name: {"environment": measured_with(), **part} for name, part in results.items()}))
     if options.write:
-        write_page("safety", page(prices, searches))
+        write_results("safety", results, page, list(SETS))
     return 0
 
 

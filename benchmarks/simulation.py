@@ -305,8 +305,9 @@ def summary(results: Results) -> str:
     for n, part in several(results).items():
         claim = claims.get(n, "ℓ2 clearly ahead")
         mean, error = difference(part)
-        found = "level" if ahead(part) == "level" else f"{ahead(part)} ahead"
-        held = verdict(claim.startswith(ahead(part)))
+        level = ahead(part) == "level"
+        found = "level" if level else f"{ahead(part)} ahead"
+        held = "undecided" if level else verdict(claim.startswith(ahead(part)))
         lines.append(
             f"{n} kernels: {found}, ℓ1 − ℓ2 = {100 * mean:+.2f} ± {100 * error:.2f} points "
             f"(mean and standard error); paper: {claim} ({held})."

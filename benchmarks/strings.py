@@ -21,8 +21,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import command_line, write_page
-from benchmarks._tables import environment, markdown
+from benchmarks._command import Results, command_line, write_results
+from benchmarks._tables import environments, markdown, measured_with
 from manykernels.kernels import Gapped, Mismatch, Spectrum, WeightedDegree
 
 STRINGS, LETTERS, NEW = 5000, 400, 500
@@ -105,8 +105,10 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def report(rows: list[Row], n: int, length: int, n_new: int) -> str:
-    """The page for the documentation."""
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    n, length, n_new = next(iter(results.values()))["sizes"]
+    rows = [Row(**row) for part in results.values() for row in part["rows"]]
     header = ["kernel", f"{n} × {n}", f"{n_new} × {n}", "CountVectorizer", "times", "difference"]
     parts = [
         "# String kernels",
@@ -116,7 +118,7 @@ def report(rows: list[Row], n: int, length: int, n_new: int) -> str:
         "words, products, normalisation. CountVectorizer is the same matrix by scikit-learn's "
         "character n-grams and a product of sparse matrices, once; *times* is how many times as "
         "long it takes, *difference* the largest between both.",
-        environment(),
+        environments(results),
         markdown(header, [_cells(row) for row in rows]),
     ]
     return "\n\n".join(parts) + "\n"
@@ -128,15 +130,17 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     n, length, n_new = (200, 60, 20) if options.quick else (STRINGS, LETTERS, NEW)
     strings, new = proteins(n, length, 0), proteins(n_new, length, 1)
-    rows = []
-    chosen = [name for name in KERNELS if name.split("(")[0] in options.sets]
-    for name in chosen:
-        rows.append(measure(name, strings, new, 1 if options.quick else REPETITIONS))
-        print(_cells(rows[-1]), file=sys.stderr, flush=True)
-    page = report(rows, n, length, n_new)
-    print(page)
+    results = {}
+    for kind in options.sets:
+        rows = []
+        for name in KERNELS:
+            if name.split("(")[0] == kind:
+                rows.append(measure(name, strings, new, 1 if options.quick else REPETITIONS))
+                print(_cells(rows[-1]), file=sys.stderr, flush=True)
+        results[kind] = {"sizes": [n, length, n_new], "rows": [vars(row) for row in rows]}
+    print(page({kind: {"environment": measured_with(), **part} for kind, part in results.items()}))
     if options.write:
-        write_page("strings", page)
+        write_results("strings", results, page, KINDS)
     return 0
 
 

@@ -1,6 +1,6 @@
 """Real data with published results: MKFDACV with default settings.
 
-    python -m benchmarks.studies [--quick] [--sets breast_tcga,mfeat] [--write]
+    python -m benchmarks.studies [--quick] [--sets breast_tcga,mfeat] [--divisions 5] [--write]
 
 Nothing is chosen by looking at test data: `MKFDACV` has its default kernels and chooses p and λ by
 cross-validation on the training rows. The code shown for each study is the code that was run, in a
@@ -11,7 +11,7 @@ data sets of the page on [defaults](defaults.md). Among these were the 150 train
 first study, and at most 1000 rows of each of the other three, so these figures may be slightly too
 good. The 70 test tumours had no part in any choice.
 
-Intervals are at 95 %. For one test set it is Wilson's. For the mean of several random divisions it
+Intervals are at 95 %. For one test set it is Wilson's. For the mean over several divisions it
 is Student's, with the variance of Nadeau and Bengio (2003), because the divisions share rows.
 Seconds are processor time with one thread, for one division: reading, search, fit and prediction.
 """
@@ -81,7 +81,6 @@ for seed in range({n_seeds}):
     model = MKFDACV().fit(train, y_train)
     print(model.score(test, y_test))
 """
-N_SEEDS = 5
 # Rows on which the importance of views is measured, and rows of every class among them, at least:
 # without each view the model is fitted again in five folds.
 ROWS_OF_IMPORTANCE, ROWS_OF_CLASS = 400, 8
@@ -102,10 +101,10 @@ def breast_cancer() -> dict[str, Any]:
     }
 
 
-def divided(name: str, *, quick: bool = False) -> dict[str, Any]:
+def divided(name: str, n_divisions: int) -> dict[str, Any]:
     """Accuracies on random fifths of the rows."""
     views, y = getattr(_data, name)()
-    code = CODE.format(name=name, n_seeds=2 if quick else N_SEEDS)
+    code = CODE.format(name=name, n_seeds=n_divisions)
     printed, seconds = run(code)
     rows = _sample(y, max(ROWS_OF_IMPORTANCE, ROWS_OF_CLASS * len(np.unique(y))))
     n_test = int(np.ceil(0.2 * len(y)))
@@ -202,9 +201,13 @@ def _summary(results: Results) -> str:
                 published = f"DIABLO {100 * (1 - DIABLO_ERRORS / n):.1f}"
                 rows.append([f"{title}, `missing={missing!r}`", accuracy, published, seconds])
             continue
-        low, high = interval_of_mean(study["accuracies"], study["n_train"], study["n_test"])
+        accuracies, n = study["accuracies"], study["n_test"]
+        if len(accuracies) == 1:
+            low, high = interval_of_share(round(accuracies[0] * n), n)
+        else:
+            low, high = interval_of_mean(accuracies, study["n_train"], n)
         published = ", ".join(f"{method} {value:.2f}" for method, value, _ in PUBLISHED[name])
-        accuracy = f"{100 * np.mean(study['accuracies']):.2f} [{low:.1f}, {high:.1f}]"
+        accuracy = f"{100 * np.mean(accuracies):.2f} [{low:.1f}, {high:.1f}]"
         rows.append([title, accuracy, published or "none that we know", f"{study['seconds']:.2g}"])
     return markdown(["", "`MKFDACV`, accuracy in %", "published, %", "seconds"], rows, n_left=1)
 
@@ -228,12 +231,14 @@ def _section(name: str, study: dict[str, Any]) -> list[str]:
             f"{method} is a deep model: {value:.2f} % ({source})."
             for method, value, source in PUBLISHED[name]
         )
+        n_divisions = len(study["accuracies"])
+        times = "once" if n_divisions == 1 else f"{n_divisions} times"
         text = (
             f"{study['n_classes']} classes; {study['n_train']} rows to learn from and "
-            f"{study['n_test']} test rows, drawn at random {len(study['accuracies'])} times. "
+            f"{study['n_test']} test rows, drawn at random {times}. "
             + (sources or "We know of no result that was published for divisions of this size.")
         )
-        code = CODE.format(name=name, n_seeds=len(study["accuracies"]))
+        code = CODE.format(name=name, n_seeds=n_divisions)
     rows = [
         [view, f"{100 * fall:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"]
         for view, (fall, low, high) in study["importance"].items()
@@ -250,7 +255,10 @@ def _section(name: str, study: dict[str, Any]) -> list[str]:
 def draw(results: Results) -> Figure:
     """Draw the fall of the accuracy without each view, a panel for each study."""
     figure = Figure(figsize=(9.0, 4.6), layout="constrained")
-    for ax, (name, study) in zip(figure.subplots(2, 2).flat, results.items(), strict=False):
+    axes = figure.subplots(2, 2).flat
+    for ax in axes[len(results) :]:
+        ax.set_axis_off()
+    for ax, (name, study) in zip(axes, results.items(), strict=False):
         views = list(study["importance"])
         fall, low, high = 100.0 * np.array(list(study["importance"].values())).T
         ax.axvline(0.0, color="#b8b8b8", linewidth=1, zorder=0)
@@ -266,14 +274,18 @@ def draw(results: Results) -> Figure:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = command_line("studies", "Real data with published results.", list(TITLES))
+    parser.add_argument(
+        "--divisions", type=int, default=5, help="of data without a test set (default: 5)"
+    )
     options = parser.parse_args(arguments)
+    n_divisions = 2 if options.quick else options.divisions
     results = {}
     with threadpool_limits(1):
         for name in options.sets:
             if name == BREAST:
                 study = load(name, breast_cancer)
             else:
-                study = load(name, lambda: divided(name, quick=options.quick))  # noqa: B023
+                study = load(name, lambda: divided(name, n_divisions))  # noqa: B023
             if study is None:
                 continue
             results[name] = study

@@ -71,7 +71,9 @@ KIM_REG = dict.fromkeys(TWO_CLASSES, 1e-8) | {"cancer": REG}
 BUDGET, BUDGET_WITH_IDENTITY = 10.0, 11.0
 QUICK_SPLITS = 2
 ROWS, DUAL, SAMPLES = "choices of rows", "small dual variables", "samples of rows"
-KIM = "objective of Kim's method"
+KIM, EQUAL = "objective of Kim's method", "equal kernels"
+# A data set of which several kernels often have the same score in the folds.
+OFTEN_EQUAL = "wine(3)"
 # Weights of two programs with one solution that differ by more are not both at the optimum.
 MOST_APART = 0.5
 # Share of the largest dual variable, found by trying several on all four data sets.
@@ -312,6 +314,20 @@ def measured_kim(n_splits: int) -> dict[str, Any]:
     return {"n_splits": n_splits, "share": found}
 
 
+def measured_equal(n_splits: int) -> dict[str, Any]:
+    """RKDA K,λ where the widest of the kernels is taken that are equal in the folds."""
+    one, accuracies, n_equal = SETS[OFTEN_EQUAL], [], []
+    for seed in range(n_splits):
+        X, y, train, test = one.split(seed)
+        stack = gaussian_kernels(X)
+        scores = fitted(CHOOSING["RKDA K,λ"](), stack, y, train, test).model.scores_
+        equal = np.flatnonzero(scores >= scores.max() - 1e-9)
+        widest = stack.select([int(equal[-1])])
+        accuracies.append(fitted(ALONE["RKDA λ"](), widest, y, train, test).accuracy)
+        n_equal.append(len(equal))
+    return {"accuracy": accuracies, "n_equal": n_equal}
+
+
 # -- rows beside the paper -----------------------------------------------------------------
 
 
@@ -368,6 +384,10 @@ def _reason(
                 f"the paper's weights reach {100 * share['paper']:.0f} % of the optimum of its "
                 f"objective, equal ones {100 * share['equal']:.0f} %"
             )
+    if (name, method) == (OFTEN_EQUAL, "RKDA K,λ") and EQUAL in results:
+        widest = float(np.mean(results[EQUAL]["accuracy"]))
+        if abs(widest - theirs) <= 2 * error:
+            return f"{widest:.2f} if of kernels that are equal in the folds the widest is taken"
     program, _, learnt = method.partition(" ")
     if name in TWO_CLASSES and program in ("SDP", "QCQP") and learnt in ("θ", "θ,λ"):
         rows = TABLES[name].rows
@@ -377,6 +397,9 @@ def _reason(
                 f"not at the optimum in the paper: its weights are {apart:.1f} apart from those "
                 "of SILP, which solves the same program"
             )
+        silp = rows[f"SILP {learnt}"].accuracy
+        if silp is not None and abs(ours - silp) <= 2 * error < abs(ours - theirs):
+            return f"the paper's SILP, which solves the same program, has {silp:.2f}"
     # A machine with one kernel, that leaves nothing to learn, on the same splits.
     machine = "the SVM" if method.startswith("S") and program not in ("SDP", "SILP") else "RKDA"
     alone = "SVM C" if machine == "the SVM" else "RKDA λ"
@@ -535,18 +558,47 @@ def learnt_table(results: Results) -> str:
     return markdown([*header, "paper, SDP", "paper, QCQP", "paper, SILP"], rows)
 
 
+def zero_line(results: Results) -> str:
+    """What the paper has where the best λ is zero."""
+    names = [
+        name
+        for name in TABLES
+        if name in results and not any(results[name]["methods"]["Newton θ,λ"]["identity"])
+    ]
+    if not names:
+        return ""
+    printed = [
+        TABLES[name].rows[f"{program} θ,λ"].reg or 0.0
+        for name in names
+        for program in ("SDP", "QCQP", "SILP")
+    ]
+    return (
+        f"Where the best λ is zero on all splits ({', '.join(names)}), the paper prints values "
+        f"from {size(min(printed))} to {size(max(printed))}, which differ from program to "
+        "program, although all of them have the same optimum."
+    )
+
+
 def qcqp_line(results: Results) -> str:
     """How far QCQP ends from Newton's method."""
-    found = [one for name in TABLES if name in results for one in results[name]["qcqp"].values()]
+    found = {
+        name: list(results[name]["qcqp"].values())
+        for name in TABLES
+        if name in results and results[name]["qcqp"]
+    }
     if not found:
         return ""
-    n_fits = sum(one["n_splits"] for one in found)
+    apart = {name: max(one["weights"] for one in some) for name, some in found.items()}
+    most = max(apart, key=apart.__getitem__)
+    fits = [one for some in found.values() for one in some]
+    others = max((value for name, value in apart.items() if name != most), default=0.0)
     return (
-        f"QCQP, solved by Clarabel, takes seconds to minutes. It was run {n_fits} times, and its "
-        f"weights differ from those of Newton's method by at most "
-        f"{size(max(one['weights'] for one in found))}, its accuracies by at most "
-        f"{max(one['accuracy'] for one in found):.2f} points. Its rows have the accuracies of "
-        "Newton's method, on all splits."
+        f"QCQP, solved by Clarabel, takes seconds to minutes. It was run "
+        f"{sum(one['n_splits'] for one in fits)} times. Its weights differ from those of Newton's "
+        f"method by at most {size(apart[most])} on {most} and {size(others)} elsewhere, its "
+        f"accuracies by at most {max(one['accuracy'] for one in fits):.2f} points. So its rows "
+        "have the accuracies of Newton's method, on all splits. (How kernels share a weight is "
+        "open if they are nearly equal, as those of the smallest σ on waveform.)"
     )
 
 
@@ -625,7 +677,10 @@ def page(results: Results) -> str:
     if two:
         parts += [
             "## Table 17: support vectors",
-            'In per cent of the training rows. Here "above" means more of them.',
+            'In per cent of the training rows. Here "above" means more of them. The paper has '
+            "fewer for SM2 than for SM1, whose kernels are nearly the same; at the optimum there "
+            "are as many. Its SM2 is a program of its own. If that counts only dual variables "
+            "above a threshold, one threshold gives about its figures on all four data sets.",
             paper_table(support_rows(results), digits=1),
             "## Figure 1: seconds, two classes",
             "The paper has a picture without numbers. Of the processor, one thread, mean of one "
@@ -651,8 +706,8 @@ def page(results: Results) -> str:
             "median is zero, and its mean depends on the splits. *Zero* counts splits whose best "
             "λ is zero, *at the limit* those where it lies at or below the least λ that rounding "
             "errors allow, because kernels are singular; the certificate of such a fit "
-            "says so (`certificate_.note`). The paper's values below 1e-4 lie within the "
-            "tolerances of its programs.",
+            "says so (`certificate_.note`).",
+            zero_line(results),
             learnt_table(results),
         ]
     if SAMPLES in results:
@@ -681,12 +736,13 @@ def page(results: Results) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; 1 if the data of a set were missing."""
-    order = [*TABLES, ROWS, SAMPLES, DUAL, KIM]
+    order = [*TABLES, ROWS, SAMPLES, DUAL, KIM, EQUAL]
     extra = {
         ROWS: ("satimage(6)", measured_rows, 3),
-        SAMPLES: ("segment(3)", measured_samples, 10),
+        SAMPLES: ("segment(3)", measured_samples, 25),
         DUAL: ("sonar", measured_support, 4),
         KIM: ("sonar", measured_kim, 3),
+        EQUAL: (OFTEN_EQUAL, measured_equal, SETS[OFTEN_EQUAL].n_choosing),
     }
     parser = command_line("ye2008", "The tables of Ye et al. (2008).", order)
     options = parser.parse_args(arguments)

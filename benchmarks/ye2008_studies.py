@@ -63,10 +63,10 @@ LARGEST_REG = 1.0
 MOST_POINTS_FALLEN = 5.0
 #: Splits of each solver, by data set.
 LAMBDA = {
-    "sonar": {"Newton": 30, "SDP": 10, "QCQP": 1, "SILP": 30},
-    "heart": {"Newton": 30, "SDP": 10, "SILP": 30},
-    "satimage(6)": {"Newton": 10, "approximate SDP": 2, "SILP": 3},
-    "waveform(3)": {"Newton": 30, "SDP": 10, "approximate SDP": 10, "SILP": 30},
+    "sonar": {"Newton": 30, "SDP": 3, "SILP": 8},
+    "heart": {"Newton": 30, "SDP": 3, "SILP": 8},
+    "satimage(6)": {"Newton": 10, "approximate SDP": 1, "SILP": 1},
+    "waveform(3)": {"Newton": 30, "SDP": 3, "approximate SDP": 3, "SILP": 8},
 }
 FIGURES = {"sonar": 3, "heart": 3, "satimage(6)": 4, "waveform(3)": 4}
 
@@ -129,7 +129,12 @@ def lambda_section(name: str, part: dict[str, Any]) -> str:
         )
     header = ["program", "splits", "best", "worst", "range, λ ≤ 1"]
     table = markdown([*header, "test rows from Newton", "worst gap"], rows)
-    means = part["accuracy"]
+    n_splits = part["n_splits"]
+    means = {
+        solver: values
+        for solver, values in part["accuracy"].items()
+        if n_splits[solver] == n_splits["Newton"]
+    }
     step = 3 if len(part["regs"]) > 10 else 1
     curve = [
         [size(part["regs"][i]), *(f"{values[i]:.2f}" for values in means.values())]
@@ -429,8 +434,10 @@ def page(results: Results) -> str:
             "In the paper's pictures, which have no numbers, accuracies jump from one λ to the "
             "next, those of its SDP most, because of numerical problems as it says. All exact "
             "programs have the same solution, so they should differ by one test row at most; and "
-            "here the curves are smooth. Columns of different numbers of splits are means over "
-            "their own splits. With kernels of unit trace λ = 1 is large.",
+            "here the curves are smooth. QCQP, the slowest, is compared with Newton's method on "
+            "[the page of the tables](ye2008.md). Curves are those of the solvers that were run "
+            "on all splits; the others are judged by the test rows in which they differ from "
+            "Newton's method. With kernels of unit trace λ = 1 is large.",
             *(lambda_section(name, part) for name, part in curves.items()),
         ]
     if growths:

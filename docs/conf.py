@@ -53,8 +53,7 @@ numpydoc_xref_param_type = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    # Only examples with figures are run here; the tests run all of them.
-    "filename_pattern": r"/plot_",
+    "filename_pattern": r"\.py$",  # all of them: each has a figure
     "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("manykernels",),
     "remove_config_comments": True,

@@ -56,8 +56,9 @@ def with_code():
     for page in [one for one in PAGES if code_of(one) and name_of(one) != "command_line"]:
         marks = [pytest.mark.slow] if name_of(page) in SLOW else []
         if name_of(page) in OMICS:
-            # AnnData asks pandas for an option that pandas is about to remove.
-            marks += [pytest.mark.omics, pytest.mark.filterwarnings("ignore:.*infer_string")]
+            # AnnData and MuData use what pandas is about to remove.
+            ignored = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+            marks += [pytest.mark.omics, ignored]
         yield pytest.param(page, marks=marks, id=name_of(page))
 
 

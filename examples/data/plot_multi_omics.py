@@ -68,7 +68,7 @@ print("kernels of the clinic:", ", ".join(name for name, _ in auto_kernels(clini
 
 y = state.loc[views.labels]
 grid = {"ps": [1, 2, np.inf], "regs": [0.1, 1.0, 10.0]}
-ways = {"mean": "mean of what is lacking", "conditional": "from the other tables"}
+ways = {"mean": "mean of the other patients", "conditional": "from the other tables"}
 scores = {ways[way]: cross_val_score(MKFDACV(missing=way, **grid), views, y, cv=5) for way in ways}
 whole = views[views.present.all(axis=1)]
 scores["only patients with all tables"] = cross_val_score(

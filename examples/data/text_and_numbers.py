@@ -12,6 +12,7 @@ its own columns and its own preprocessing, which is fitted again in every split 
 # Whether a flat is let quickly depends on its price per square metre, on its district, and on
 # words in the text.
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -76,4 +77,8 @@ for name, value in search.best_params_.items():
 # Importance of each kernel
 # -------------------------
 
-print(f"\n{view_importance(search.best_estimator_, offers, quick, random_state=0)}")
+importance = view_importance(search.best_estimator_, offers, quick, random_state=0)
+print(f"\n{importance}")
+
+importance.plot()
+plt.show()

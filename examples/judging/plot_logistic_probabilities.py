@@ -3,8 +3,8 @@ Which probabilities can be believed?
 ====================================
 
 Of all samples with a predicted probability of 0.8, eight of ten should be of the class.
-:class:`~manykernels.MKLogisticCV` optimises probabilities, those of
-:class:`~manykernels.MKFDACV` and :class:`~manykernels.MKSVCCV` are calibrated afterwards.
+:class:`~manykernels.MKLogisticCV` optimises its probabilities directly;
+:class:`~manykernels.MKFDACV` and :class:`~manykernels.MKSVCCV` calibrate theirs afterwards.
 Calibration curves of scikit-learn compare them on new samples, along with naive Bayes, which is
 overconfident.
 """

@@ -10,11 +10,13 @@ the interface of :class:`~manykernels.MKFDA` and returns a certificate.
 # %%
 # The data are the two species of iris that are hard to distinguish.
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score
 
 from manykernels import MKFDA, rbf_grid
 from manykernels.baselines import KimFDA
+from manykernels.display import WeightsDisplay
 
 X, y = load_iris(return_X_y=True)
 X, y = X[y > 0], y[y > 0]
@@ -40,3 +42,10 @@ print(f"largest difference to MKFDA: {abs(model.weights_ - matched.weights_).max
 for reg in (1e-8, 1e-3):
     accuracy = cross_val_score(KimFDA(kernels, reg=reg), X, y, cv=5).mean()
     print(f"reg={reg:g}: cross-validated accuracy {accuracy:.1%}")
+
+# %%
+# Figure
+# ------
+
+WeightsDisplay.from_estimator(model)
+plt.show()

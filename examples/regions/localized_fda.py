@@ -11,6 +11,7 @@ many kernel evaluations does the gate save?
 # %%
 # A zigzag class boundary with three straight parts.
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from manykernels import (
@@ -109,3 +110,18 @@ for model in (fda, svc):
         f"{type(model).__name__:<14}{count.total:>9d}, of which {count.saved / count.total:.0%} "
         f"are saved by the gate"
     )
+
+# %%
+# Figure
+# ------
+# The kernel with the largest gate at each test point, and the class boundary.
+
+fig, axes = plt.subplots(1, 2, figsize=(8, 3.6), sharey=True, layout="constrained")
+order = np.argsort(X_test[:, 0])
+for ax, model in zip(axes, (fda, svc), strict=True):
+    largest = np.argmax(model.gate(X_test), axis=1)
+    colors = np.array(["#0072b2", "#d55e00", "#009e73"])[largest]
+    ax.scatter(*X_test.T, s=5, c=colors)
+    ax.plot(X_test[order, 0], height_test[order], color="black", linewidth=2)
+    ax.set(title=f"{type(model).__name__}, {model.score(X_test, y_test):.1%}")
+plt.show()

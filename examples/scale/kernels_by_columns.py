@@ -11,6 +11,7 @@ uses fewer samples; ``benchmarks/large.py`` has the full size.)
 # %%
 # The cache may hold a tenth of the kernel matrices.
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from manykernels import MKFDA, rbf_grid
@@ -42,3 +43,16 @@ print(f"\n{'kernel':<12}{'by columns':>12}{'newton':>10}")
 for name, ours, theirs in zip(model.kernel_names_, model.weights_, usual.weights_, strict=True):
     print(f"{name:<12}{ours:>12.3f}{theirs:>10.3f}")
 print(f"accuracy{model.score(X_test, y_test):>16.1%}{usual.score(X_test, y_test):>10.1%}")
+
+# %%
+# Figure
+# ------
+
+fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+gaps = model.history_["rel_gap"]
+ax.semilogy(range(1, len(gaps) + 1), gaps, marker="o", color="#0072b2")
+ax.axhline(model.tol, color="#b8b8b8", linewidth=1)
+ax.set_xticks(range(1, len(gaps) + 1))
+ax.set(xlabel="sweep", ylabel="relative gap", title="until the tolerance is reached")
+ax.spines[["top", "right"]].set_visible(False)
+plt.show()

@@ -13,6 +13,7 @@ when needed and not stored. (This example has some thousands of kernels on 150 s
 # :class:`RBFSubsets` describes many kernels by a few arrays. The class depends on two pairs of
 # columns out of twelve.
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from manykernels import MKFDA
@@ -50,3 +51,16 @@ for j in used[np.argsort(-model.weights_[used])][:6]:
     name, kernel = model.union_.kernels_[j]
     print(f"{model.weights_[j]:.3f}  {name:<20} columns {kernel.columns}")
 print(f"accuracy {model.score(X_test, y_test):.1%}")
+
+# %%
+# Figure
+# ------
+
+fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+gaps = model.history_["rel_gap"]
+ax.semilogy(range(1, len(gaps) + 1), gaps, marker="o", color="#0072b2")
+ax.axhline(model.tol, color="#b8b8b8", linewidth=1)
+ax.set_xticks(range(1, len(gaps) + 1))
+ax.set(xlabel="sweep", ylabel="relative gap", title="until the tolerance is reached")
+ax.spines[["top", "right"]].set_visible(False)
+plt.show()

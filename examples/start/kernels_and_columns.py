@@ -10,12 +10,14 @@ added and multiplied, and their parameters can be tuned with ``GridSearchCV``.
 # The data frame describes handwritten digits by the amount of ink in each row of the image, by the
 # edges in each direction (histograms, which are compared by χ²), and by low Fourier coefficients.
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 from manykernels import MKFDA, KernelUnion
 from manykernels.datasets import load_digit_views
+from manykernels.display import WeightsDisplay
 from manykernels.kernels import RBF, ChiSquare, Cosine
 
 views, y = load_digit_views()
@@ -57,3 +59,10 @@ search.fit(X_train, y_train)
 for name, value in search.best_params_.items():
     print(f"{name}: {value}")
 print(f"held-out accuracy {search.score(X_test, y_test):.3f}")
+
+# %%
+# Figure
+# ------
+
+WeightsDisplay.from_estimator(search.best_estimator_)
+plt.show()

@@ -10,6 +10,7 @@ can split it like any other X, here in a grid search for p and λ.
 # Three matrices of very different scale. ``from_arrays`` raises an error if a matrix contains
 # values that are not finite, is not symmetric, or is not positive semi-definite.
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.metrics.pairwise import cosine_similarity, linear_kernel, rbf_kernel
@@ -49,10 +50,27 @@ print(f"held out {search.score(stack[np.ix_(test, train)], y[test]):.3f}")
 # sample, or unit trace. "trace" is "multiplicative" divided by the number of samples, so the
 # weights are the same if λ is divided as well.
 
+weights = {}
 print(f"\n{'normalize':<16}{'reg':>8}" + "".join(f"{name:>10}" for name in stack.names))
 for normalize in (None, "multiplicative", "spherical", "trace"):
     reg = 1.0 / len(train) if normalize == "trace" else 1.0
     model = MKFDA("precomputed", p=1, reg=reg, normalize=normalize)
     model.fit(stack[np.ix_(train, train)], y[train])
-    weights = "".join(f"{weight:>10.3f}" for weight in model.weights_)
-    print(f"{normalize!s:<16}{reg:>8.4f}{weights}")
+    weights[normalize] = model.weights_
+    numbers = "".join(f"{weight:>10.3f}" for weight in model.weights_)
+    print(f"{normalize!s:<16}{reg:>8.4f}{numbers}")
+
+# %%
+# Figure
+# ------
+
+fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+places = np.arange(len(weights))
+for j, name in enumerate(stack.names):
+    shares = [learnt[j] / learnt.sum() for learnt in weights.values()]
+    ax.bar(places + 0.27 * (j - 1), shares, 0.25, label=name)
+ax.set_xticks(places, map(repr, weights))
+ax.set(xlabel="normalize", ylim=(0, 1.2), title="share of each matrix in the weights")
+ax.legend(frameon=False, ncols=3, loc="upper left")
+ax.spines[["top", "right"]].set_visible(False)
+plt.show()

@@ -14,6 +14,7 @@ would use left-out predictions, never the training score.
 # %%
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 from sklearn.model_selection import train_test_split
 
 from manykernels import MKFDA, view_importance
@@ -39,3 +40,8 @@ Path("out").mkdir(exist_ok=True)
 page.save("out/report.html")
 parts = ", ".join(name for name, part in page.data.items() if isinstance(part, dict))
 print(f"out/report.html has {parts}.")
+
+# %%
+# One of the figures of the report: the importance of the views.
+importance.plot()
+plt.show()

@@ -12,10 +12,12 @@ arrays and class names, and :func:`manykernels.load` restores only known classes
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import manykernels as mk
 from manykernels.datasets import load_digit_views
+from manykernels.display import WeightsDisplay
 from manykernels.kernels import RBF
 
 views, y = load_digit_views(noise=0)
@@ -69,3 +71,11 @@ try:
     mk.load(path)
 except mk.ModelFileError as error:
     print(f"\nrefused: {error}")
+
+# %%
+# Figure
+# ------
+# The weights of the loaded model.
+
+WeightsDisplay.from_estimator(twin)
+plt.show()

@@ -12,18 +12,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import denoising  # noqa: F401 (registers the rule "cv" of Denoise)
-from .kernels import (
-    Bands,
-    Denoise,
-    KernelStack,
-    KernelUnion,
-    Views,
-    auto_kernels,
-    kernels_for,
-    kernels_of_sets,
-    rbf_grid,
-)
 from .utils.versions import __version__, show_versions
 
 if TYPE_CHECKING:
@@ -58,6 +46,17 @@ if TYPE_CHECKING:
         MKRidgeCV,
     )
     from .inspection import ColumnImportance, ViewImportance, column_importance, view_importance
+    from .kernels import (
+        Bands,
+        Denoise,
+        KernelStack,
+        KernelUnion,
+        Views,
+        auto_kernels,
+        kernels_for,
+        kernels_of_sets,
+        rbf_grid,
+    )
     from .persistence import ModelFileError, load, save
     from .scale import ExactFeatures, Nystrom, RandomFeatures
 
@@ -115,11 +114,11 @@ __all__ = [
 
 # Folders whose names are those of the package. They take most of the time of the import, so each
 # is imported when one of its names is first asked for.
-_HOMES = ("scale", "estimators", "persistence", "inspection", "comparison")
+_HOMES = ("kernels", "scale", "estimators", "persistence", "inspection", "comparison")
 _FOLDERS = (
     *_HOMES,
     *("baselines", "cli", "datasets", "discriminant", "display", "domains", "gating", "losses"),
-    *("metrics", "model_selection", "report", "smo", "solvers", "survival"),
+    *("metrics", "model_selection", "report", "smo", "solvers", "survival", "denoising", "utils"),
 )
 
 if not TYPE_CHECKING:  # to a type checker, this function would mean that every name exists

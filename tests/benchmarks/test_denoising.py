@@ -170,6 +170,15 @@ def test_gains_beside_the_paper():
     assert rows["rank correlation of weights and variances"].ours == pytest.approx(0.2)
 
 
+def test_a_larger_reg_explains_a_difference():
+    results = images(-9.0)
+    results[denoising.LARGER] = images(0.5)["scene15"]
+    rows = {row.method: row for row in denoising.paper_rows(results)}
+    assert rows["ℓ2: denoised − original"].verdict == "below: +0.50 with λ = 1"
+    assert rows["rank correlation of weights and variances"].reason == ""
+    assert "MAP with λ = 1" in denoising.page(results)
+
+
 def test_page():
     results = images(1.2)
     accuracies = {name: [90.0, 91.0, 90.5] for name in denoising.METHODS}

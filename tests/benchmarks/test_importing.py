@@ -19,6 +19,7 @@ def test_page(monkeypatch, tmp_path, capsys):
     assert importing.main(["--quick", "--write"]) == 0
     page = (tmp_path / "importing.md").read_text(encoding="utf-8")
     assert page in capsys.readouterr().out
+    assert page == importing.page(_command.read_results("importing"))
     assert all(f"`{statement}`" in page for statement in BOUNDS)
     assert "1.20" in page
     assert "held" in page

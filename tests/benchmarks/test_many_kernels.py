@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks import many_kernels
-from benchmarks.many_kernels import TOL, problems, ratios, report, solve
+from benchmarks._tables import measured_with
+from benchmarks.many_kernels import TOL, page, problems, ratios, solve
 from manykernels.solvers import SIP, Newton
 
 
@@ -19,6 +20,11 @@ def test_solvers_agree_and_the_page_tells(monkeypatch):
     assert all(0 < row.largest < 200 for row in rows[::2])
     fits = many_kernels.run_duplicates(quick=True)
     assert fits[0].n_missed == 0
-    page = report(rows, fits)
-    assert ratios(rows) in page
-    assert page.count("| MKSVC") == 2
+    environment = measured_with()
+    results = {
+        "kernels": {"environment": environment, "rows": [vars(row) for row in rows]},
+        "duplicates": {"environment": environment, "fits": [vars(fit) for fit in fits]},
+    }
+    text = page(results)
+    assert ratios(rows) in text
+    assert text.count("| MKSVC") == 2

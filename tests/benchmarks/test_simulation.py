@@ -92,6 +92,9 @@ def test_what_comes_out_stands_beside_what_the_paper_says():
     assert "One kernel alone errs 0.430 ± 0.010" in text
     assert "5 kernels: ℓ2 ahead, ℓ1 − ℓ2 = +12.00 ± 1.15 points" in text
     assert "paper: ℓ1 slightly ahead (MISSED)." in text
+    text = simulation.summary(result((0.2, 0.3), (0.3, 0.2), (0.25, 0.26)))
+    assert "5 kernels: level" in text
+    assert "paper: ℓ1 slightly ahead (undecided)." in text
 
 
 def test_tables():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.strings import KERNELS, by_vectorizer, main, measure, proteins, report
+from benchmarks._tables import measured_with
+from benchmarks.strings import KERNELS, by_vectorizer, main, measure, page, proteins
 from manykernels.kernels import Spectrum
 
 
@@ -21,7 +22,8 @@ def test_every_kernel_is_measured(name):
     assert row.block > 0.0
     assert (row.reference is None) == (not name.startswith("Spectrum"))
     assert row.difference is None or row.difference < 1e-13
-    assert f"| {name} |" in report([row], 12, 30, 3)
+    part = {"environment": measured_with(), "sizes": [12, 30, 3], "rows": [vars(row)]}
+    assert f"| {name} |" in page({"Spectrum": part})
 
 
 def test_command(capsys):

@@ -180,11 +180,25 @@ def test_kim_s_objective_is_a_ratio_of_variances():
 def test_reasons_are_told_where_the_paper_contradicts_itself():
     reason = ye2008._reason("cancer", "SDP θ", 96.05, 97.9, 0.6, {})
     assert reason.startswith("not at the optimum in the paper: its weights are 1.8 apart")
-    assert ye2008._reason("cancer", "SDP θ,λ", 96.0, 97.9, 0.6, {}) == ""
+    assert ye2008._reason("cancer", "SDP θ,λ", 96.0, 98.9, 0.6, {}) == ""
+    reason = ye2008._reason("cancer", "SDP θ,λ", 96.0, 97.9, 0.6, {})
+    assert reason == "the paper's SILP, which solves the same program, has 96.98"
     shares = {"cancer": {"paper": 0.46, "equal": 0.75}, "sonar": {"paper": 0.9, "equal": 0.8}}
     results = {ye2008.KIM: {"share": shares}}
     assert "46 % of the optimum" in ye2008._reason("cancer", "SDP Kim", 73.4, 97.7, 0.9, results)
     assert ye2008._reason("sonar", "SDP Kim", 88.5, 87.0, 0.7, results) == ""
+
+
+def test_the_widest_of_equal_kernels_is_taken(small, monkeypatch):
+    one = replace(ye2008.SETS["waveform(3)"], n_train=24, n_test=36)
+    monkeypatch.setitem(ye2008.SETS, "wine(3)", one)
+    found = ye2008.measured_equal(2)
+    assert len(found["accuracy"]) == len(found["n_equal"]) == 2
+    assert min(found["n_equal"]) >= 1
+    results = {ye2008.EQUAL: {"accuracy": [97.0, 98.0]}}
+    reason = ye2008._reason("wine(3)", "RKDA K,λ", 98.31, 96.8, 0.6, results)
+    assert reason.startswith("97.50 if of kernels that are equal")
+    assert ye2008._reason("wine(3)", "SVM K,C", 98.31, 96.8, 0.6, results) == ""
 
 
 def test_a_single_kernel_that_differs_as_much_is_a_reason():

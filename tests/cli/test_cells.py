@@ -77,7 +77,8 @@ def test_a_table_of_texts(folder, run):
     code, _, err = run("fit", "--view", "a=my texts.csv", *OPTIONS)
     assert code == 1
     assert "column 'my a' of view 'a' is text, and 40 of 40 entries are different" in err
-    assert "string kernel, --view 'text=my texts.csv:my a:spectrum', or as categories" in err
+    assert "string kernel, --view 'text=my texts.csv:my a:spectrum' (of SMILES 'text=my" in err
+    assert "'text=my texts.csv:my a:molecules'), or as categories" in err
     assert "select the other columns, --view 'a=my texts.csv:my b'." in err
     assert "If it names the samples, pass --index 'my a'." in err
     # The advice is followed.

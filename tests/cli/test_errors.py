@@ -346,3 +346,45 @@ def test_the_exit_code_of_a_process(folder):
     assert answer.stderr.startswith("manykernels: a.csv cannot be loaded")
     assert main(["inspect", "a.csv"]) == 1
     assert len(pd.read_csv("a.csv")) == N
+
+
+# -- what newcomers write --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"),
+    [
+        (("--view", "a=a.csv:x,y:poly"), 2, "'poly' is not a kernel"),
+        (("--view", "a=a.csv:x,y:poly"), 2, "If a kernel is meant, its name is polynomial."),
+        (("--view", "a=a.csv:poly"), 1, "If a kernel is meant, its name is polynomial."),
+        (("--view", "a=a.csv", "--p", "0.5"), 2, "p must be at least 1: 1 (sparse weights), 2"),
+        (("--view", "a=nothing.csv"), 1, "There is no file 'nothing.csv'."),
+        (("--view", "a"), 2, "--view 'a' has no file. A view is name=file"),
+    ],
+)
+def test_what_newcomers_write(folder, run, options, code, sentence):
+    found, _, err = run("fit", *options, "--index", "id", "--target", "label", *OUT)
+    assert found == code
+    assert sentence in err
+
+
+def test_names_with_spaces_and_pipes(folder, run):
+    a, _, label = frames()
+    table = a.assign(label=label).rename(columns={"x": "first dose"})[:N]
+    table.to_csv("my table.csv", sep="|")
+    views = ("--view", "my view=my table.csv:first dose,y")
+    code, out, err = run("fit", *views, *BOTH[4:], *OUT)
+    assert (code, err) == (0, "")
+    assert "view my view: 2 columns" in out
+
+
+def test_infinite_cells_are_not_imputed(folder, run):
+    a, _, label = frames()
+    table = a.assign(label=label)[:N]
+    table.iloc[2, 0] = np.inf
+    table.to_csv("a.csv")
+    code, _, err = run("fit", "--view", "a=a.csv", *BOTH[4:], *OUT, "--impute")
+    assert code == 1
+    assert (
+        "column 'x' of view 'a' has inf in row 3 ('002'), which is infinite: write another" in err
+    )

@@ -57,6 +57,7 @@ def test_few_integers_are_classes_and_the_first_line_says_how_to_change_it(targe
     assert out.splitlines()[0].endswith(")")
 
 
+@pytest.mark.slow
 def test_other_targets_need_no_advice(targets, run):
     for target, end in [("dose", "numbers from"), ("cough", "2 classes ("), ("pain", "2 classes")]:
         options = (*VIEWS, "--target", f"targets.csv:{target}", *QUICK, "--output", "m.skops")
@@ -144,6 +145,7 @@ def test_several_targets_that_cannot_be_learnt(targets, run, columns, more, sent
         assert sentence in err
 
 
+@pytest.mark.slow
 def test_several_targets_in_a_specification(targets, folder, run):
     text = 'index = "id"\ntarget = ["targets.csv:dose", "targets.csv:weight"]\n'
     folder.joinpath("two.toml").write_text(text + '[views]\nb = "b.csv"\n')
@@ -156,7 +158,8 @@ def test_several_targets_in_a_specification(targets, folder, run):
 
 
 def test_intervals_of_numbers(targets, run):
-    options = (*VIEWS, "--target", "targets.csv:dose", *QUICK, "--output", "m.skops")
+    views = ("--view", "a=a.csv:x,y:linear", "--view", "b=b.csv:age:linear", "--index", "id")
+    options = (*views, "--target", "targets.csv:dose", *QUICK, "--output", "m.skops")
     assert run("fit", *options)[0] == 0
     code, out, _ = run("predict", "m.skops", *NEW, "--coverage", "0.8")
     assert code == 0
@@ -207,6 +210,7 @@ def test_scores_that_do_not_exist(targets, run, name, advice):
     assert advice in err
 
 
+@pytest.mark.slow
 def test_several_scores_are_for_compare(targets, run):
     few = ("--methods", "fisher", "--folds", "2")
     code, out, _ = run("compare", *BOTH, *few, "--scoring", "accuracy,roc_auc")
@@ -233,6 +237,7 @@ def test_the_importance_of_the_views_of_a_model(folder, run, monkeypatch, score)
     assert run("importance", *BOTH, *options)[1] == out
 
 
+@pytest.mark.slow
 def test_the_model_of_an_importance_is_not_changed(folder, run):
     run("fit", *BOTH, "--output", "m.skops")
     code, _, err = run("importance", "m.skops", "--p", "1")
@@ -252,6 +257,7 @@ def test_a_model_of_python_does_not_tell_its_files(folder, run):
     assert "'m.skops' does not tell which files it was fitted to: pass --view" in err
 
 
+@pytest.mark.slow
 def test_string_kernels_of_the_model_are_those_of_its_fit(folder, run):
     rng = np.random.default_rng(0)
     a, _, label = frames()
@@ -287,6 +293,7 @@ def test_ids_of_kernels_are_kept(folder, run):
     assert [line.split(",")[0] for line in out.splitlines()[1:]] == list(a.index[N:])
 
 
+@pytest.mark.slow
 def test_what_inspect_tells_of_the_samples(targets, run):
     options = (*VIEWS, "--target", "targets.csv:dose", "--target", "targets.csv:weight", *QUICK)
     assert run("fit", *options, "--output", "m.skops")[0] == 0

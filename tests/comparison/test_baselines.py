@@ -53,7 +53,8 @@ def test_one_table_of_every_kind():
 
 
 def test_they_are_rows_of_the_comparison():
-    result = compare({"ours": MKFDA(RBF())}, {"a": A[["x"]], "b": B}, CLASSES, baselines=True)
+    X = {"a": A[["x"]], "b": B}
+    result = compare({"ours": MKFDA(RBF())}, X, CLASSES, baselines=True, cv=3)
     scores = {row["method"]: row["accuracy"] for row in result.rows()}
     assert list(scores) == ["ours", "constant", "linear", "boosting"]
     # Of stratified folds, always the most frequent class.

@@ -70,12 +70,12 @@ def test_each_target_has_intervals_of_its_own():
     "model",
     [
         MKRidge(),
-        MKRidge(p="evidence"),
+        *slow(MKRidge(p="evidence")),
         MKRidge(approximation=Nystrom(20)),
         MKRidgeCV(**QUICK),
         MKRidgeCV(**QUICK, cv="closed-form"),
         MKRidgeCV(**QUICK, approximation=Nystrom(20)),
-        MKSVRCV(ps=[2.0], Cs=[1.0], epsilons=[0.1]),
+        *slow(MKSVRCV(ps=[2.0], Cs=[1.0], epsilons=[0.1])),
     ],
     ids=repr,
 )

@@ -23,6 +23,7 @@ from manykernels.kernels import (
     Laplacian,
     Linear,
     Mismatch,
+    Molecules,
     Polynomial,
     Precomputed,
     Presence,
@@ -43,6 +44,14 @@ CATEGORIES = np.random.default_rng(1).integers(3, size=(N_ROWS, 4))
 FINGERPRINTS = CATEGORIES // 2
 STRINGS = np.array(
     [["".join(row)] for row in np.random.default_rng(2).choice(list("ABC"), (N_ROWS, 9))],
+    dtype=object,
+)
+# Chains of different lengths with an oxygen or nitrogen somewhere, and rings.
+SMILES = np.array(
+    [
+        [("C" * (1 + row % 7)) + ("O", "N", "(=O)C")[row % 3] + ("", "c1ccccc1")[row % 2]]
+        for row in range(N_ROWS)
+    ],
     dtype=object,
 )
 
@@ -74,6 +83,8 @@ KERNELS = {
     "gapped": Gapped(k=2, g=4),
     "gapped-decay": Gapped(k=2, g=4, decay=0.5, normalize=False),
     "weighted-degree": WeightedDegree(d=4),
+    "molecules": Molecules(),
+    "molecules-bits": Molecules(radius=1, n_bits=64, counts=False),
     "presence": Presence(),
     "where-known": WhereKnown(RBF(gamma="median")),
     "after": RBF().after(StandardScaler()),
@@ -107,8 +118,11 @@ TABLES = {
     Categorical: CATEGORIES,
     Jaccard: FINGERPRINTS,
     **dict.fromkeys((Spectrum, Mismatch, Gapped, WeightedDegree), STRINGS),
+    Molecules: SMILES,
 }
-OF_STRINGS = [name for name, kernel in KERNELS.items() if isinstance(kernel, StringKernel)]
+OF_STRINGS = [
+    name for name, kernel in KERNELS.items() if isinstance(kernel, StringKernel | Molecules)
+]
 
 
 @pytest.fixture(params=KERNELS)
@@ -234,7 +248,7 @@ LOOK_AT_VALUES = [name for name in KERNELS if name not in TAKE_MISSING]
 LOOK_AT_ALL_COLUMNS = [
     name
     for name, kernel in KERNELS.items()
-    if not isinstance(kernel, (Constant, StringKernel, *BY_ROW_NUMBER))
+    if not isinstance(kernel, (Constant, StringKernel, Molecules, *BY_ROW_NUMBER))
     and "columns" not in repr(kernel)
 ]
 

@@ -9,13 +9,13 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..utils.versions import __version__
+from . import without_extra
 from .console import DataError, printable, sentence
 from .request import OPTIONS, Request
 
@@ -561,14 +561,12 @@ def demo(
     run(output, force=force)
 
 
-# -- ``main``: run a command, print errors in one line --------------------------------------------
+# -- Run a command, print errors in one line --------------------------------------------
 
 
 # Exit codes; `DataError` and its subclasses have their own.
 _REFUSED, _MISUSED = 1, 2
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-# Packages of the extra that every command needs.
-_EXTRA = {"typer", "rich", "pandas", "pyarrow", "skops"}
 # Advice about a column of text that is not categorical.
 _TEXT_ADVICE = (
     "Select the other columns, --view a=file.csv:age,dose; or put it into a view of its own with "
@@ -582,27 +580,8 @@ _KERNEL_ADVICE = "Choose another kernel for the view, such as rbf, or other para
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Arguments after ``manykernels``; by default those of the process.
-
-    Returns
-    -------
-    code : int
-        0 on success, 1 if data or a model cannot be used, 2 if the command line is invalid, 130
-        after an interruption.
-
-    Examples
-    --------
-    >>> from manykernels.cli import main
-    >>> main(["inspect", "nothing.skops"])
-    1
-    """
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+def run(arguments: list[str]) -> int:
+    """Run a command, print its error, and return its exit code."""
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     for stream in (sys.stdout, sys.stderr):
@@ -642,13 +621,8 @@ def _print_error(error: BaseException) -> int:
         return _REFUSED
     if isinstance(error, SystemExit):
         return int(error.code or 0)
-    package = (getattr(error, "name", None) or "").partition(".")[0]
-    if isinstance(error, ImportError) and package in _EXTRA:
-        return _print(
-            f"the command line needs {package}, which is not installed: "
-            'pip install "manykernels[cli]"',
-            _MISUSED,
-        )
+    if isinstance(error, ImportError) and (message := without_extra(error)) is not None:
+        return _print(message, _MISUSED)
     if hasattr(error, "format_message"):
         return _print_misuse(error)
     if advice := getattr(error, "advice", ""):  # advice for Python

@@ -104,8 +104,9 @@ def _check_texts(column: pd.Series, contents: Contents, view: str, columns: Sequ
     kernel = f"text={path}:{name}"
     rest = [other for other in columns if other != name]
     advice = (
-        f"Compare its texts with a string kernel, --view {shlex.quote(f'{kernel}:spectrum')}, or "
-        f"as categories, --view {shlex.quote(f'{kernel}:categorical')}"
+        f"Compare its texts with a string kernel, --view {shlex.quote(f'{kernel}:spectrum')} (of "
+        f"SMILES {shlex.quote(f'{kernel}:molecules')}), or as categories, --view "
+        f"{shlex.quote(f'{kernel}:categorical')}"
     )
     if rest:
         selected = ",".join(rest if len(rest) < 6 else [*rest[:2], "…"])

@@ -11,6 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from ..kernels import KernelStack, Views, kernels_for
 from ..persistence import load, save
 from ..persistence.models import header_of
 from ..report.findings import Samples as ReportSamples
-from ..report.findings import judgement
+from ..report.findings import counted, judgement
 from ..utils.files import replacing
 from .cells import check_cells, refuse_texts
 from .console import (
@@ -85,6 +86,11 @@ class Outputs:
         name = str(path)
         if path.suffix.lower() not in suffixes:
             raise UsageError(f"{option} {name!r} must end with {' or '.join(suffixes)}.")
+        if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
+            raise DataError(
+                f'{option} {name!r} needs pyarrow: pip install "manykernels[cli,parquet]", or '
+                "write .csv."
+            )
         real = os.path.realpath(path)
         if real in self._taken:
             raise UsageError(f"{option} {name!r} {self._taken[real]}.")
@@ -130,7 +136,7 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 def save_table(frame: pd.DataFrame, path: Path, escape_formulas: bool = False) -> None:
     """Write a table with its index, in the format given by the suffix of the file."""
     if path.suffix.lower() == ".parquet":
-        frame.to_parquet(path)
+        frame.to_parquet(path)  # `claim` has made sure that pyarrow is there
         return
     if escape_formulas:
         frame = without_formulas(frame)
@@ -272,7 +278,7 @@ def say_samples(request: Request, samples: Samples) -> None:
         say(f"{X.n_kernels} kernels: {', '.join(map(printable, X.names))}")
         return
     for name, table in X.items():
-        size = f"{table.shape[1]} columns" if len(table.shape) > 1 else "sequences"
+        size = counted(table.shape[1], "column") if len(table.shape) > 1 else "sequences"
         lacking = int(np.count_nonzero(~X.has(name)))
         say(f"view {name}: {size}" + (f", {lacking} samples lack it" if lacking else ""))
 
@@ -786,7 +792,7 @@ def importance(
     options["scoring"] = next(iter(request.scoring), None)
     estimator = estimator_for(request, samples) if model is None else model
     if request.sets_file is not None and not columns:
-        union = kernels_for(samples.X, estimator.kernels)
+        union = kernels_for(samples.X, estimator.kernels, relevance=estimator._learns_relevance)
         options["views"] = {name: [name] for name in dict(union.kernels)}
     if columns and (more := sorted({"entry", "strata"} & options.keys())):
         raise UsageError(f"--columns does not go with --{more[0]}: leave one of them out.")
@@ -873,7 +879,7 @@ def _single(request: Request, samples: Samples) -> dict[str, Any]:
         note("precomputed kernels are not compared one by one: single views need tables.")
         return {}
     model = estimator_for(request, samples)
-    pairs = kernels_for(samples.X, model.kernels).kernels
+    pairs = kernels_for(samples.X, model.kernels, relevance=model._learns_relevance).kernels
     methods = {}
     for view in samples.X.names:
         if not samples.X.has(view).all():

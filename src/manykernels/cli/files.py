@@ -487,7 +487,7 @@ def _separated(path: Path, how: How) -> Contents:
     if "\0" in text:
         raise ValueError("it is not text")
     header = next(iter(text.splitlines()), "")
-    separator = max(",;\t", key=header.count)
+    separator = max(",;\t|", key=header.count)
     comma = separator == ";" and re.search(r"(^|;)-?\d+,\d", text, re.MULTILINE) is not None
     options = {
         "sep": separator,
@@ -598,8 +598,13 @@ def _of_types(path: Path, frame: pd.DataFrame, how: How) -> Contents:
 
 
 def _parquet(path: Path, how: How) -> Contents:
-    import pyarrow.parquet as pq
-
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise DataError(
+            f'{str(path)!r} needs pyarrow: pip install "manykernels[cli,parquet]", or save the '
+            "table as .csv."
+        ) from error
     metadata = pq.read_metadata(path)
     n_bytes = metadata.num_rows * max(metadata.num_columns, 1) * _NUMBER
     refuse_bomb(path, n_bytes)

@@ -166,8 +166,10 @@ def _advice_on_labels(first: pd.Index, second: pd.Index, n_shared: int) -> str:
 
 def _advice_to_transpose(contents: Contents, ids: set[str], path: Path, request: Request) -> str:
     """Return advice if at least half of the columns of a file are `ids` of the file `path`."""
+    rules = ("case", "number")  # the ids may be written differently, too
     header = [str(name) for name in contents.columns.columns]
-    same = [name for name in header if name in ids]
+    forms = {matched(label, rules) for label in ids}
+    same = [name for name in header if matched(name, rules) in forms]
     if contents.path in request.transposed or not same or 2 * len(same) < len(header) - 1:
         return ""
     views = [view.name for view in request.views if view.file == contents.path]

@@ -42,7 +42,7 @@ KERNELS: dict[str, type[Kernel]] = {
     for name in (
         *("Linear", "Polynomial", "RBF", "Laplacian", "Cosine", "ChiSquare", "Intersection"),
         *("Categorical", "Jaccard", "Tanimoto", "Spectrum", "Mismatch", "Gapped"),
-        *("WeightedDegree",),
+        *("WeightedDegree", "Molecules"),
     )
 }
 _HOW = "A view is name=file, name=file:column,column or name=file:rbf(gamma=0.5)"

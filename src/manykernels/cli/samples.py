@@ -668,9 +668,11 @@ def estimator_for(request: Request, samples: Samples, scoring: str | None = None
         options["scoring"] = scoring
     if samples.precomputed and request.sets_file is not None:
         raise UsageError("--sets needs tables of columns, but the files contain kernels.")
-    kernels = "precomputed" if samples.precomputed else kernels_of(request, samples.X)
-    method = _ESTIMATORS[samples.task, machine]
-    return method(kernels, missing=request.missing, **options)
+    estimator = _ESTIMATORS[samples.task, machine](missing=request.missing, **options)
+    if samples.precomputed:
+        return estimator.set_params(kernels="precomputed")
+    relevance = estimator._learns_relevance and "approximation" not in options
+    return estimator.set_params(kernels=kernels_of(request, samples.X, relevance=relevance))
 
 
 def machine_for(request: Request, task: str) -> str:
@@ -705,8 +707,11 @@ def approximation_of(request: Request, machine: str) -> Approximation | str:
     return _APPROXIMATIONS[name](int(size) if colon else None)
 
 
-def kernels_of(request: Request, views: Views) -> dict[str, Any] | None:
-    """Return the kernels of each view; None for default kernels without imputation."""
+def kernels_of(request: Request, views: Views, *, relevance: bool) -> dict[str, Any] | None:
+    """Return the kernels of each view; None for default kernels without imputation.
+
+    With `relevance`, default kernels after an imputation include RelevanceRBF.
+    """
     if not request.impute:
         refuse_empty_cells(views)
     given = any(view.kernels for view in request.views) or request.sets_file is not None
@@ -720,6 +725,9 @@ def kernels_of(request: Request, views: Views) -> dict[str, Any] | None:
             with naming(f"view {view.name!r}"):
                 kernels = kernels_of_sets(table, request.sets_file, kernels or None)
         if request.impute and isinstance(table, pd.DataFrame):
+            if not kernels:
+                imputed = _imputer(table).fit_transform(table)
+                kernels = auto_kernels(imputed, relevance=relevance)
             by_view[view.name] = _imputed(kernels, table)
         else:
             by_view[view.name] = kernels or None
@@ -728,7 +736,7 @@ def kernels_of(request: Request, views: Views) -> dict[str, Any] | None:
 
 def _imputed(kernels: Any, table: pd.DataFrame) -> KernelUnion:
     """Return kernels that impute the empty cells of a table first."""
-    union = as_union(kernels if kernels else auto_kernels(_imputer(table).fit_transform(table)))
+    union = as_union(kernels)
     return KernelUnion(
         [
             (name, kernel.after(_imputer(_input_columns(kernel, table))))

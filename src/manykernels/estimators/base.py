@@ -331,11 +331,12 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     Parameters
     ----------
     kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
-        The kernels to combine. None takes those of :func:`~manykernels.auto_kernels`, by what
-        the table holds. With several views, kernels are used for each of them, and a dict has the
-        kernels of each view: a kernel, a list of them, or None for the default ones. With
-        "precomputed", X is a :class:`~manykernels.KernelStack`, an array (rows, cols, n_kernels),
-        a dict or list of kernel matrices, or one kernel matrix.
+        The kernels to combine. None takes those of :func:`~manykernels.auto_kernels`, by what the
+        table holds (:class:`~manykernels.MKRidgeCV`: those with ``relevance=True``). With several
+        views, kernels are used for each of them, and a dict has the kernels of each view: a
+        kernel, a list of them, or None for the default ones. With "precomputed", X is a
+        :class:`~manykernels.KernelStack`, an array (rows, cols, n_kernels), a dict or list of
+        kernel matrices, or one kernel matrix.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
         How kernels are made comparable, with constants of the training rows: unit variance
         in feature space, unit length of every sample, or unit trace after centring.

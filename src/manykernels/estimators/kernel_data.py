@@ -277,11 +277,13 @@ class KernelPredictor:
                 outputs[rows] = block.apply_combined(self.weights, coefficients)
             else:
                 outputs[rows] = 0.0
-                for one, weights in zip(np.eye(len(self.inputs)), self.weights.T, strict=True):
+                for kernel, weights in zip(
+                    np.eye(self.weights.shape[1]), self.weights.T, strict=True
+                ):
                     # Targets take few of the kernels, if each has the best of many weights.
                     used = np.flatnonzero(weights)
                     columns = weights[used] * coefficients[:, used]
-                    outputs[rows, used] += block.apply_combined(one, columns)
+                    outputs[rows, used] += block.apply_combined(kernel, columns)
         return outputs
 
     def restricted(self, kernels: np.ndarray) -> KernelPredictor:

@@ -490,9 +490,10 @@ class MKRidge(TargetRegressor):
 class MKRidgeCV(TargetRegressor):
     """Multiple kernel ridge regression with p and λ chosen by cross-validation.
 
-    All norms and regularisations of a grid are solved as one path, each from its neighbours and
-    each with a certificate. They are scored on samples that neither the kernel weights nor the
-    regression have seen: in folds, or on a validation set.
+    The default kernels include a :class:`~manykernels.kernels.RelevanceRBF`. All norms and
+    regularisations of a grid are solved as one path, each from its neighbours and each with a
+    certificate. They are scored on samples that neither the kernel weights nor the regression
+    have seen: in folds, or on a validation set.
 
     Parameters
     ----------
@@ -540,6 +541,13 @@ class MKRidgeCV(TargetRegressor):
     the transformer of ``kernel.after``, is that of all training rows, in every fold. The scales of
     kernels and targets, the weights and the regression come from the training part. (With
     ``cv="closed-form"`` scales are those of all samples.)
+
+    With ``kernels=None`` and folds, tables of numbers and of categories have one more kernel than
+    those of :func:`~manykernels.auto_kernels`: a Gaussian whose scales of columns are learnt from
+    the targets, in every split from its training rows. Few of many columns may matter then. The
+    scales are not the solution of a convex problem; `certificate_` is that of the weights, for
+    given scales. Tables with more columns than rows do not have it, nor have separate targets,
+    which would share the scales. ``kernels_for(X)`` returns the kernels without it.
 
     With ``certify=False`` the candidates are equal weights, single kernels, random weights, and
     means of the two best candidates of many targets, all of sum one. One eigendecomposition per
@@ -606,7 +614,7 @@ class MKRidgeCV(TargetRegressor):
 
     @property
     def _learns_relevance(self) -> bool:
-        return not isinstance(self.cv, str)
+        return not isinstance(self.cv, str) and self.multi_target == "shared"
 
     @property
     def _grid(self) -> Grid:

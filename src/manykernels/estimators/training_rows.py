@@ -238,6 +238,13 @@ def targeted_rows(
     """Return rows with a number to predict, or with several if `several` is True."""
     data = _read_with_targets(estimator, X, y)
     check_numbers(np.asarray(y), "y")
+    shape = np.asarray(y).shape
+    if not several and len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"y has {shape[1]} columns, and {type(estimator).__name__} learns one target: "
+            "use MKRidge or MKRidgeCV, or fit a model for each, as "
+            "sklearn.multioutput.MultiOutputRegressor does."
+        )
     targets = check_y(y, multi_output=several, y_numeric=True).astype(np.float64)
     check_consistent_length(data.X, targets)
     data, numbers, counts = _weighted(estimator, data, sample_weight, heaviest)

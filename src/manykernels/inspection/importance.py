@@ -606,16 +606,18 @@ def view_importance(
 
     *Closed form.* A sample is left out exactly for given kernel weights, and to first order for
     the change of the weights; see the notes of :class:`~manykernels.MKFDA`. Folds are held out
-    instead if a sample is used in another way: with `denoise`, with ``reg="joint"`` or with a
-    solver by columns. The two numbers that calibrate probabilities are those of all samples, so
-    that log losses are too small by about 2/n, equally for all sets of views. A search chooses λ
-    or C from all samples, including those that are scored, as ``best_score_`` does; this makes
-    scores slightly too high, equally for all sets of views.
+    instead if a sample is used in another way: with `denoise`, with ``reg="joint"``, with a
+    solver by columns or with kernels that learn from targets. The two numbers that calibrate
+    probabilities are those of all samples, so that log losses are too small by about 2/n, equally
+    for all sets of views. A search chooses λ or C from all samples, including those that are
+    scored, as ``best_score_`` does; this makes scores slightly too high, equally for all sets of
+    views.
 
     *Plain sum.* Without a search, each of n kernels has the weight ``n^(−1/p)``, so that equal
     and learnt weights have the same norm and the same regularisation.
 
-    *Cost.* Kernels are computed once, with scales estimated from all samples. There are two models
+    *Cost.* Kernels are computed once, with scales estimated from all samples; if some learn from
+    targets, in every fit, from its samples. There are two models
     per view, two of all views and one per half-sample; if folds are held out, a model is as many
     fits as there are folds, after a search if the estimator has one. After an interruption
     (Ctrl-C), the results so far are returned, with a warning.

@@ -12,6 +12,7 @@
 `adapters`     `as_kernel`: names, functions, scikit-learn kernels and precomputed matrices
 `union`        `KernelUnion`: named kernels evaluated into one stack, and `RBFSubsets`
 `auto`         `auto_kernels`: default kernels of a table, and `kernels_for`
+`molecules`    `Molecules`: Tanimoto kernel of SMILES, by RDKit
 `sets`         `kernels_of_sets`: kernels of sets of columns, and the reader of GMT files
 **tables**
 `tables`       selection and validation of columns
@@ -35,6 +36,7 @@ from .auto import NormalScores, auto_kernels, kernels_for
 from .base import Kernel
 from .categories import Categorical, Jaccard, Tanimoto
 from .completion import Presence
+from .molecules import Molecules
 from .relevance import RelevanceRBF
 from .sets import kernels_of_sets
 from .spectral import Bands, Denoise
@@ -61,6 +63,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Mismatch",
+    "Molecules",
     "NormalScores",
     "Polynomial",
     "Precomputed",

@@ -24,6 +24,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
+from importlib import import_module
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
@@ -333,7 +334,8 @@ class Denoise(SpectralTransform):
         self.variance_ = np.ones(stack.n_kernels)
         self.cv_errors_ = np.full((stack.n_kernels, len(VARIANCES)), np.nan)
         errors_of = None
-        if isinstance(self.variance, str) and self.variance in VARIANCE_RULES:
+        if isinstance(self.variance, str) and self.variance == "cv":
+            import_module("manykernels.denoising")  # adds the rule
             rule = VARIANCE_RULES[self.variance]
             errors_of = rule(y, weights, self.reg, self.folds, stack.groups)
         else:

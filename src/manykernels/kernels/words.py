@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -97,6 +98,11 @@ class Sequences:
         codes = self.codes[self.bounds[row] : self.bounds[row + 1]]
         shown = "".join(map(chr, codes[:_SHOWN]))
         return repr(shown + "…" if len(codes) > _SHOWN else shown)
+
+    def texts(self) -> Iterator[str]:
+        """Yield the strings."""
+        for start, stop in pairwise(self.bounds):
+            yield "".join(map(chr, self.codes[start:stop]))
 
     def digits(self, letters: str) -> np.ndarray:
         """Return the position of every letter in `letters`, from 1; 0 for other letters."""

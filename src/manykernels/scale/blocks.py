@@ -744,6 +744,8 @@ def refuse_unread(X: Table, *, matrices: bool = False) -> None:
 
 def _advice(X: Any) -> str | None:
     """Describe X and the line of code to use instead; None for a table."""
+    if X is None:
+        return "None: pass a table with a row per sample, such as an array or a data frame."
     if _is_path(X):
         return f"a path, {os.fspath(X)!r}: {_reading_line(X)}"
     if isinstance(X, list | tuple):

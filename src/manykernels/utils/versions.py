@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 _NEEDED = ("numpy", "scipy", "scikit-learn", "clarabel", "highspy", "numba", "threadpoolctl")
 _OPTIONAL = (
     *("anndata", "dask", "distributed", "jinja2", "matplotlib", "mudata", "pandas", "polars"),
-    *("pyarrow", "rich", "skops", "typer"),
+    *("pyarrow", "rdkit", "rich", "skops", "typer"),
 )
 
 

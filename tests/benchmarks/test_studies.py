@@ -1,0 +1,69 @@
+"""Real data with published results: intervals, the code that is shown, the page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks import _data, studies
+from benchmarks._tables import measured_with
+
+STUDY = {
+    "environment": measured_with(),
+    "n_train": 80,
+    "n_test": 20,
+    "n_classes": 2,
+    "n_of_importance": 50,
+    "accuracies": [0.9, 1.0],
+    "seconds": 1.5,
+    "importance": {"a": [0.1, 0.05, 0.15], "b": [0.0, -0.02, 0.02]},
+}
+
+
+def test_interval_of_a_share():
+    """Wilson's formula, written out."""
+    z, share, n = stats.norm.ppf(0.975), 0.9, 50
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    width = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    expected = (100 * (middle - width), 100 * (middle + width))
+    assert studies.interval_of_share(45, n) == pytest.approx(expected)
+
+
+def test_interval_of_a_mean_is_wider_than_that_of_independent_values():
+    values = [0.90, 0.92, 0.94, 0.91]
+    low, high = studies.interval_of_mean(values, 80, 20)
+    ordinary = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
+    # The variance is 1/4 + 20/80 of that of one value, instead of 1/4.
+    assert high - low == pytest.approx(100 * np.sqrt(2) * (ordinary[1] - ordinary[0]))
+    assert studies.interval_of_mean([0.98, 1.0], 80, 20)[1] == 100.0
+
+
+def test_the_code_of_the_page_is_what_is_run(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    views = {"a": rng.normal(size=(60, 2)) + 3 * y[:, None], "b": rng.normal(size=(60, 2))}
+    monkeypatch.setattr(_data, "mfeat", lambda: (views, y))
+    study = studies.divided("mfeat", 2)
+    assert (study["n_train"], study["n_test"], study["n_classes"]) == (48, 12, 2)
+    assert len(study["accuracies"]) == 2
+    assert min(study["accuracies"]) > 0.8
+    assert study["importance"]["a"][0] > 0.2 > study["importance"]["b"][0]
+    page = studies.page({"mfeat": {"environment": measured_with(), **study}})
+    assert studies.CODE.format(name="mfeat", n_seeds=2) in page
+
+
+def test_the_page():
+    breast = {k: v for k, v in STUDY.items() if k not in ("accuracies", "n_classes")}
+    breast |= {"errors": {"mean": 1, "conditional": 2}}
+    breast |= {"balanced": {"mean": 0.02, "conditional": 0.03}}
+    results = {"breast_tcga": breast, "scene15": {**STUDY, "accuracies": [0.75]}, "leaves": STUDY}
+    page = studies.page(results)
+    low, high = studies.interval_of_share(15, 20)
+    assert f"75.00 [{low:.1f}, {high:.1f}]" in page
+    assert "drawn at random once" in page
+    assert "drawn at random 2 times" in page
+    assert "ECML 76.19" in page
+    assert "none that we know" in page
+    assert "makes 1 with" in page
+    assert len(studies.draw(results).axes) == 4

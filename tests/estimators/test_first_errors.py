@@ -1,0 +1,52 @@
+"""Errors that newcomers meet in Python say what to do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from manykernels import MKFDA, MKSVR, MKSVRCV, MKRidge, view_importance
+
+RNG = np.random.default_rng(0)
+N = 20
+X, CLASSES = RNG.normal(size=(N, 2)), np.arange(N) % 2
+VIEWS = {"a": X, "b": X[:, :1]}
+
+
+@pytest.mark.parametrize("model", [MKSVR(), MKSVRCV(ps=[1.0], Cs=[1.0])], ids=repr)
+def test_several_targets_of_machines(model):
+    name = type(model).__name__
+    with pytest.raises(
+        ValueError, match=f"y has 2 columns, and {name} learns one target: use MKR"
+    ):
+        model.fit(X, X)
+
+
+@pytest.mark.parametrize("model", [MKFDA(), MKRidge(), MKSVR()], ids=repr)
+def test_no_table(model):
+    sentence = "X is None: pass a table with a row per sample"
+    with pytest.raises(TypeError, match=sentence):
+        model.fit(None, CLASSES)
+    with pytest.raises(TypeError, match=sentence):
+        model.fit(X, CLASSES).predict(None)
+    with pytest.raises(TypeError, match="view 'b' is None: pass a table"):
+        model.fit({"a": X, "b": None}, CLASSES)
+
+
+def test_columns_of_one_name():
+    table = pd.DataFrame(X, columns=["dose", "dose"])
+    with pytest.raises(ValueError, match="several columns are called 'dose': give them different"):
+        MKFDA().fit(table, CLASSES)
+
+
+def test_an_indefinite_kernel_in_a_dict():
+    similar = np.where(np.eye(N), 0.0, 1.0)
+    kernels = {"good": np.eye(N), "similar": similar}
+    with pytest.raises(ValueError, match=r"Kernel 'similar' is not positive semi-definite.*clip"):
+        MKFDA("precomputed").fit(kernels, CLASSES)
+
+
+def test_groups_by_the_names_of_views():
+    with pytest.raises(TypeError, match=r"pass the kernels of views as views=\.\.\."):
+        view_importance(MKFDA(p=2), VIEWS, CLASSES, groups={"both": ["a", "b"]})
+    with pytest.raises(ValueError, match="groups has 2 labels, but X has 20 rows"):
+        view_importance(MKFDA(p=2), VIEWS, CLASSES, groups=["a", "b"])
