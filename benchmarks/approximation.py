@@ -64,7 +64,7 @@ def measured(name: str, sizes: list[int]) -> dict[str, Any] | None:
             )
         rows.append({"n_rows": n_rows, "fits": fits})
         print(name, rows[-1], flush=True)
-    return {"title": data.title, "regression": data.regression, "rows": rows}
+    return {"title": data.title, "regression": data.regression, "rows": rows, "without": ""}
 
 
 def _fit(
@@ -121,6 +121,11 @@ def page(results: Results) -> str:
         *("data", "score", "rows", "matrices", "features", "difference"),
         *("matrices, s", "features, s", "times faster", "matrices, GiB", "features, GiB"),
     ]
+    note = "".join(
+        f" {part['title']} was measured without the default kernel `{part['without']}`."
+        for part in results.values()
+        if part["without"]
+    )
     return (
         "# Explicit features or kernel matrices\n\n"
         "Made by `python -m benchmarks.approximation --write`. `MKFDACV` and `MKRidgeCV` with "
@@ -128,7 +133,7 @@ def page(results: Results) -> str:
         '`approximation="nystrom"`. Scores, in per cent, are those on up to '
         f"{N_TEST} other rows: means of {N_SPLITS} random divisions, of one from {MANY} rows on. "
         "Differences have their standard errors. Times are those of the processor, in one "
-        "thread.\n\n"
+        f"thread.{note}\n\n"
         f"{markdown(header, rows, n_left=2)}\n{environments(results)}\n"
     )
 

@@ -301,6 +301,7 @@ PEERS = {
     "EasyMKL": "EasyMKL of MKLpy",
 }
 VARIABLES = {"himalaya": "MANYKERNELS_HIMALAYA", "EasyMKL": "MANYKERNELS_MKLPY"}
+PACKAGES = {"cvxpy": "cvxpy", "himalaya": "himalaya", "EasyMKL": "MKLpy"}
 UNRANKED = tuple(VARIABLES)
 
 
@@ -397,9 +398,22 @@ def measured(name: str, methods: list[str]) -> dict[str, Any]:
         }
         ends = [result[-1].get("end") for result in results]
         print(f"{name}, {method}: {', '.join(map(str, ends))}", file=sys.stderr, flush=True)
+    peers = peer_versions([method for method in methods if method in found])
     sizes = {"n_kernels": n, "n_samples": m, "n_outputs": listed[0].targets.shape[1]}
     title = (SETS[name].__doc__ or "").rstrip(".")
-    return {**sizes, "title": title, "limit": LIMIT, "methods": found}
+    return {**sizes, "title": title, "limit": LIMIT, "peers": peers, "methods": found}
+
+
+def peer_versions(methods: list[str]) -> dict[str, str]:
+    """Versions of the other libraries, by their names on the package index."""
+    found = {}
+    for method, package in PACKAGES.items():
+        if method in methods:
+            python = os.environ.get(VARIABLES.get(method, ""), sys.executable)
+            code = f"from importlib.metadata import version; print(version({package!r}))"
+            done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+            found[package] = done.stdout.strip()
+    return found
 
 
 # -- the page -------------------------------------------------------------------------------------
@@ -433,7 +447,9 @@ def page(results: Results) -> str:
         "Written by `python -m benchmarks.solvers --write`.",
         *(text if text.startswith("- ") else " ".join(text.splitlines()) for text in paragraphs),
         environments(results),
+        peers_line(results),
         "## Problems",
+        f"The time limit is {next(iter(results.values()))['limit']:g} s.",
         problems_table(results),
         "## Results",
     ]
@@ -446,6 +462,12 @@ def page(results: Results) -> str:
     for name, part in results.items():
         parts += [f"## {name.capitalize()}", details(part, ranked)]
     return "\n\n".join(parts) + "\n"
+
+
+def peers_line(results: Results) -> str:
+    """Versions of the other libraries."""
+    found = {name: number for part in results.values() for name, number in part["peers"].items()}
+    return f"Others: {', '.join(f'{name} {number}' for name, number in found.items()) or 'none'}."
 
 
 def problems_table(results: Results) -> str:

@@ -60,6 +60,7 @@ fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 gaps = model.history_["rel_gap"]
 ax.semilogy(range(1, len(gaps) + 1), gaps, marker="o", color="#0072b2")
 ax.axhline(model.tol, color="#b8b8b8", linewidth=1)
+ax.set_xticks(range(1, len(gaps) + 1))
 ax.set(xlabel="sweep", ylabel="relative gap", title="until the tolerance is reached")
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -69,8 +69,8 @@ places = np.arange(len(weights))
 for j, name in enumerate(stack.names):
     shares = [learnt[j] / learnt.sum() for learnt in weights.values()]
     ax.bar(places + 0.27 * (j - 1), shares, 0.25, label=name)
-ax.set_xticks(places, [f"normalize={name!r}" for name in weights], fontsize=8)
-ax.set(title="share of each matrix in the weights, by normalisation")
-ax.legend(frameon=False)
+ax.set_xticks(places, map(repr, weights))
+ax.set(xlabel="normalize", ylim=(0, 1.2), title="share of each matrix in the weights")
+ax.legend(frameon=False, ncols=3, loc="upper left")
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()

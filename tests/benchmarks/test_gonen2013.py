@@ -217,6 +217,16 @@ def test_statements_by_the_f_test(rng):
     assert not gonen2013.agrees(statement, (1, 2, 1))
 
 
+def test_methods_that_were_not_measured_have_no_row():
+    some = {"SVR (q = 1)": [[0.6] * 10, [0.61] * 10]}
+    results = {"wine": part(some, errors=True, title="WHITEWINE: 1")}
+    assert [row.method for row in gonen2013.paper_rows(results)] == [
+        "SVR (q = 1)",
+        "SVR (q = 1), support vectors",
+    ]
+    assert "WHITEWINE" in gonen2013.page(results)
+
+
 def test_the_page_has_all_tables():
     results = {"multifeat": part(all_methods("multifeat", 94.0))}
     text = gonen2013.page(results)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import subspace_angles
@@ -145,6 +145,7 @@ def test_balanced_classes_are_weighted_samples(p, n_classes):
 
 
 @few
+@example(seed=4898, p=1.5, n_classes=2, tol=1e-2, normalize="multiplicative")
 @given(
     seed=seeds,
     p=st.sampled_from([1, 1.5, np.inf]),
@@ -164,13 +165,22 @@ def test_the_certificate_by_hand(seed, p, n_classes, tol, normalize):
     combined = np.einsum("j,jrc->rc", model.weights_, kernels)
     U = np.linalg.solve(np.eye(N_TRAIN) + combined / reg, targets)
     primal = np.sum(targets * U)
-    gains = np.einsum("rk,jrc,ck->j", U, kernels, U) / reg
-    support = {1: gains.max(), 1.5: np.sum(gains**3) ** (1 / 3), np.inf: gains.sum()}[p]
-    gap = support - model.weights_ @ gains
     certificate = model.certificate_
+
+    def parts(A):
+        gains = np.einsum("rk,jrc,ck->j", A, kernels, A) / reg
+        support = {1: gains.max(), 1.5: np.sum(gains**3) ** (1 / 3), np.inf: gains.sum()}[p]
+        return np.sum(targets * A), np.sum(A**2) + support
+
+    # Any A proves 2t⟨T, A⟩ − t²(‖A‖² + support) for all t. The certificate has at least the bound
+    # of the weights at t = 1, and at most what its dual point proves at the best t.
+    rounding = 1e-8 * primal
+    linear, quadratic = parts(U)
     assert_allclose(certificate.primal, primal, rtol=1e-8)
-    assert_allclose(certificate.gap, gap, rtol=0, atol=1e-8 * primal)
-    assert_allclose(certificate.dual, primal - gap, rtol=0, atol=1e-8 * primal)
+    assert certificate.dual >= 2 * linear - quadratic - rounding
+    linear, quadratic = parts(certificate.dual_point)
+    assert certificate.dual <= linear**2 / quadratic + rounding
+    assert_allclose(certificate.gap, primal - certificate.dual, rtol=0, atol=rounding)
     assert certificate.gap >= -1e-12 * primal
     assert certificate.converged
     assert certificate.rel_gap <= tol

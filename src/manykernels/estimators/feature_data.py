@@ -610,10 +610,10 @@ def approximation_for(estimator: KernelEstimator, X: Table) -> Approximation | N
     return Nystrom()
 
 
-# Processor time of a search on kernel matrices, measured for MKRidgeCV and MKFDACV on 500 to 4000
+# Processor time of a search on kernel matrices, measured for MKRidgeCV and MKFDACV on 500 to 2000
 # rows (docs/benchmarks/approximation.md): each model reads the kernels, at so many seconds per
 # entry, and factorises a matrix of n rows, at so many per n³.
-_SECONDS_PER_ENTRY, _SECONDS_OF_FACTORS = 2e-9, 5.5e-12
+_SECONDS_PER_ENTRY, _SECONDS_OF_FACTORS = 4e-9, 5.5e-12
 # Folds of a search if their number is not known, as by default.
 _FOLDS = 5
 # A search that takes longer is announced, in seconds.
@@ -638,8 +638,8 @@ def announce_search(
             f"{seconds / 60.0:.0f} minutes" if seconds < 5400.0 else f"{seconds / 3600:.0f} hours"
         )
         warn_caller(
-            f'{name} learns from {sizes}, in about {time}. approximation="nystrom" learns from '
-            "landmarks in a fraction of that, with slightly lower scores.",
+            f'{name} learns from {sizes}, in about {time} or more. approximation="nystrom" learns '
+            "from landmarks in a fraction of that, with slightly lower scores.",
             UserWarning,
         )
     elif is_classifier(estimator) or is_regressor(estimator):

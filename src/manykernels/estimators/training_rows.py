@@ -238,9 +238,10 @@ def targeted_rows(
     """Return rows with a number to predict, or with several if `several` is True."""
     data = _read_with_targets(estimator, X, y)
     check_numbers(np.asarray(y), "y")
-    if not several and np.ndim(y) == 2 and np.shape(y)[1] > 1:
+    shape = np.asarray(y).shape
+    if not several and len(shape) == 2 and shape[1] > 1:
         raise ValueError(
-            f"y has {np.shape(y)[1]} columns, and {type(estimator).__name__} learns one target: "
+            f"y has {shape[1]} columns, and {type(estimator).__name__} learns one target: "
             "use MKRidge or MKRidgeCV, or fit a model for each, as "
             "sklearn.multioutput.MultiOutputRegressor does."
         )
