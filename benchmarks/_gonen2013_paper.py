@@ -200,7 +200,8 @@ PLACES = [
     [
         "Section 4.5",
         "related methods",
-        "[34], [35]: `--sets related`, not measured for this page; [8]: [comparison](comparison.md), `PolynomialCombination`; [7], [23]: "
+        "[34], [35]: `--sets related`, not measured for this page; [8]: "
+        "[comparison](comparison.md), `PolynomialCombination`; [7], [23]: "
         "not in the library",
     ],
 ]
