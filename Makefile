@@ -129,6 +129,7 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.svm
 	$(BIN)/python -m benchmarks.easymkl
 	$(BIN)/python -m benchmarks.ridge
+	$(BIN)/python -m benchmarks.threads
 	$(BIN)/python -m benchmarks.localized
 	$(BIN)/python -m benchmarks.regions
 	$(BIN)/python -m benchmarks.many_kernels

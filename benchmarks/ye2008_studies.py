@@ -129,7 +129,12 @@ def lambda_section(name: str, part: dict[str, Any]) -> str:
         )
     header = ["program", "splits", "best", "worst", "range, λ ≤ 1"]
     table = markdown([*header, "test rows from Newton", "worst gap"], rows)
-    means = part["accuracy"]
+    n_splits = part["n_splits"]
+    means = {
+        solver: values
+        for solver, values in part["accuracy"].items()
+        if n_splits[solver] == n_splits["Newton"]
+    }
     step = 3 if len(part["regs"]) > 10 else 1
     curve = [
         [size(part["regs"][i]), *(f"{values[i]:.2f}" for values in means.values())]
@@ -430,8 +435,9 @@ def page(results: Results) -> str:
             "next, those of its SDP most, because of numerical problems as it says. All exact "
             "programs have the same solution, so they should differ by one test row at most; and "
             "here the curves are smooth. QCQP, the slowest, is compared with Newton's method on "
-            "[the page of the tables](ye2008.md). Columns of different numbers of splits are "
-            "means over their own splits. With kernels of unit trace λ = 1 is large.",
+            "[the page of the tables](ye2008.md). Curves are those of the solvers that were run "
+            "on all splits; the others are judged by the test rows in which they differ from "
+            "Newton's method. With kernels of unit trace λ = 1 is large.",
             *(lambda_section(name, part) for name, part in curves.items()),
         ]
     if growths:

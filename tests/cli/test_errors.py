@@ -319,6 +319,27 @@ def test_columns_of_sparse_modalities_have_names(folder, run, monkeypatch):
     assert np.allclose(pd.read_csv("new.csv")["probability_ill"], expected)
 
 
+def test_a_layer_of_single_cells(folder, run, monkeypatch):
+    """As anndata would give it."""
+    a, _, label = frames()
+    cells = SimpleNamespace(
+        **{"X": sparse.csr_matrix(a.shape), "obsm": {}},
+        layers={"counts": sparse.csr_matrix(a.to_numpy())},
+        **{"obs_names": a.index, "var_names": a.columns, "obs": label.to_frame()},
+    )
+    package = ModuleType("anndata")
+    package.read_h5ad = lambda path: cells
+    monkeypatch.setitem(sys.modules, "anndata", package)
+    Path("cells.h5ad").write_bytes(b"x")
+    options = ("--target", "label", *QUICK, *OUT)
+    code, _, err = run("fit", "--view", "rna=cells.h5ad:counts:linear", *options)
+    assert code == 0, err
+    assert mk.load("m.skops").kernel_names_ == ["rna"]
+    code, _, err = run("fit", "--view", "rna=cells.h5ad:raw", *options, "--force")
+    assert code == 1
+    assert "'cells.h5ad' has no table 'raw', only 'X', 'counts'." in err
+
+
 @pytest.mark.parametrize(
     ("file", "reader"), [("a.csv", "read_csv"), ("a.parquet", "read_parquet")]
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 
 from manykernels import MKFDA, MKSVR, MKSVRCV, MKRidge, view_importance
@@ -50,3 +51,10 @@ def test_groups_by_the_names_of_views():
         view_importance(MKFDA(p=2), VIEWS, CLASSES, groups={"both": ["a", "b"]})
     with pytest.raises(ValueError, match="groups has 2 labels, but X has 20 rows"):
         view_importance(MKFDA(p=2), VIEWS, CLASSES, groups=["a", "b"])
+
+
+def test_ids_in_a_column_of_polars():
+    table = polars.DataFrame({"id": [f"s{i}" for i in range(N)], "x": X[:, 0]})
+    sentence = r"If it names the samples, make it the index.*X\.to_pandas\(\)\.set_index\('id'\)"
+    with pytest.raises(ValueError, match=sentence):
+        MKFDA().fit(table, CLASSES)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
 
-from manykernels import MKRidge, MKRidgeCV
+from manykernels import MKRidge, MKRidgeCV, persistence
 from manykernels.kernels import RBF, Linear
 from tests.estimators.registry import refused
 
@@ -159,6 +159,17 @@ def test_what_does_not_go_with_candidates_is_refused(params, message):
     model = MKRidgeCV(Linear(), **{"certify": False, **SEPARATE, **params})
     with refused(message):
         model.fit(TRAIN, Y[:90])
+
+
+def test_prediction_intervals_and_files_as_of_other_models(tmp_path):
+    for y in (Y[:90], Y[:90, 0]):
+        model = MKRidgeCV(Linear(), regs=REGS, certify=False, **SEPARATE).fit(TRAIN, y)
+        intervals = model.predict_interval(NEW, coverage=0.8)
+        truth = Y[90:] if y.ndim == 2 else Y[90:, 0]
+        inside = (intervals[..., 0] <= truth) & (truth <= intervals[..., 1])
+        assert 0.7 < inside.mean() < 0.9
+        persistence.save(model, tmp_path / "model")
+        assert_array_equal(persistence.load(tmp_path / "model").predict(NEW), model.predict(NEW))
 
 
 def test_there_is_no_validation_curve():

@@ -693,7 +693,9 @@ def _modality(path: Path, how: How) -> Contents:
             f'{str(path)!r} needs {error.name}: pip install "manykernels[cli,omics]".'
         ) from error
     data = (package.read_h5mu if path.suffix.lower() == ".h5mu" else package.read_h5ad)(path)
-    tables = named_tables(data)
+    layers = [name for name in getattr(data, "layers", None) or () if name is not None]
+    of_layer = how.part in layers and how.part not in data.obsm
+    tables = named_tables(data, layer=how.part if of_layer else None)
     if how.part is None and len(tables) > 1 and "X" not in tables:
         raise DataError(
             f"{str(path)!r} has several tables: select one, as in "
@@ -702,7 +704,7 @@ def _modality(path: Path, how: How) -> Contents:
         )
     name = how.part or ("X" if "X" in tables else next(iter(tables)))
     if name not in tables:
-        raise DataError(f"{str(path)!r} has no table {name!r}, only {listed(tables)}.")
+        raise DataError(f"{str(path)!r} has no table {name!r}, only {listed([*tables, *layers])}.")
     labels = pd.Index([str(label) for label in tables[name].labels])
     columns = data.obs.set_axis([str(label) for label in data.obs_names]).reindex(labels)
     table: Any = tables[name].table

@@ -306,6 +306,7 @@ def fit_candidates(
         search.task,
         data.attributes,
         several,
+        LeftOutResiduals.attributes(samples, several["left_out_predictions_"]),
         kernel_names_=data.names,
         intercept_=scaled.means,
         n_splits_=len(folds),

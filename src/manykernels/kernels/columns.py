@@ -484,8 +484,10 @@ def refuse_no_categories(entries: np.ndarray, label: str, name: object) -> None:
             f"as {shown!r}: these are no categories.",
             f"Compare them with a kernel of strings, Spectrum(3).on({name!r}), or of words, "
             f"Cosine().on({name!r}).after(TfidfVectorizer()); or leave the column out, with "
-            f"X.drop(columns={name!r}) or kernels of other columns, .on(columns). If these are "
-            "categories, declare them: .astype('category').",
+            f"X.drop(columns={name!r}) or kernels of other columns, .on(columns). If it names "
+            "the samples, make it the index, by which several tables are matched: "
+            f"X.set_index({name!r}), of a polars frame X.to_pandas().set_index({name!r}). If "
+            "these are categories, declare them: .astype('category').",
         )
 
 
