@@ -195,12 +195,13 @@ PLACES = [
     ["Fig. 7", "MOTORCYCLE", "below, without figures to compare with"],
     ["Tables 8, 9, Fig. 8", "CONCRETE", "below"],
     ["Tables 10, 11", "WHITEWINE", "below"],
-    ["Section 4.1", "gates of few columns", "below, without figures to compare with"],
+    ["Section 4.1", "gates of few columns", "`--sets related`, not measured for this page"],
     ["Section 4.4", "local projections learnt with the gate", "not in the library"],
     [
         "Section 4.5",
         "related methods",
-        "[34], [35]: below; [8]: [comparison](comparison.md), `PolynomialCombination`; [7], [23]: "
+        "[34], [35]: `--sets related`, not measured for this page; [8]: "
+        "[comparison](comparison.md), `PolynomialCombination`; [7], [23]: "
         "not in the library",
     ],
 ]
