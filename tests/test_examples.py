@@ -37,6 +37,7 @@ EXPECTED = {
     "machines/fisher_ratio_baseline.py": "Fisher ratio",
     "machines/plot_counts.py": "D² of held-out training samples",
     "machines/plot_denoising.py": "test accuracy",
+    "machines/plot_many_targets.py": "eigendecompositions",
     "machines/plot_evidence.py": "The evidence is stationary",
     "machines/plot_discriminant_directions.py": "held-out accuracy",
     "machines/plot_learnt_regularization.py": "λ learnt",

@@ -91,16 +91,24 @@ def test_feasible_variables(rng):
 # -- methods -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["SimpleMKL", "cvxpy", "SLSQP"])
+def arguments_of(problem, p):
+    return problem.kernels, problem.targets, problem.loss, p, problem.strength, 1e-4, 10.0
+
+
+@pytest.mark.parametrize("method", ["cvxpy", "SLSQP"])
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_peers_reach_the_optimum(problem, method, p):
-    arguments = problem.kernels, problem.targets, problem.loss, p, problem.strength, 1e-4, 10.0
-    if method == "SimpleMKL" and (p != 1.0 or problem.loss != "hinge"):
-        with pytest.raises(NotImplementedError):
-            runner.METHODS[method](*arguments)
-        return
-    weights, dual = runner.METHODS[method](*arguments)
+    weights, dual = runner.METHODS[method](*arguments_of(problem, p))
     assert solvers.replace(problem, p=p).rel_gap(weights, dual) < 1e-4
+
+
+def test_simple_mkl_reaches_the_optimum_of_sparse_machines(problem):
+    machine = solvers.replace(problem, p=1.0, loss="hinge")
+    weights, dual = runner.METHODS["SimpleMKL"](*arguments_of(machine, 1.0))
+    assert machine.rel_gap(weights, dual) < 1e-4
+    for p, loss in ((2.0, "hinge"), (1.0, "square")):
+        with pytest.raises(NotImplementedError):
+            runner.METHODS["SimpleMKL"](*arguments_of(solvers.replace(problem, loss=loss), p))
 
 
 def test_every_solver_is_run_or_says_why_not(problem):

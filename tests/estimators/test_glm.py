@@ -229,7 +229,7 @@ LIGHT = np.where(np.arange(N) < 3, 0.0, 1.0)
         ("poisson", (np.arange(N) == 0).astype(int), LIGHT, "the targets are all zero"),
         ("poisson", np.where(np.arange(N) == 7, np.nan, COUNTS), None, "Input y contains NaN"),
         ("poisson", np.where(np.arange(N) == 7, np.inf, COUNTS), None, "y contains infinity"),
-        ("poisson", np.column_stack([COUNTS, COUNTS]), None, r"1d array, got .* \(60, 2\)"),
+        ("poisson", np.column_stack([COUNTS, COUNTS]), None, "y has 2 columns, .* one target"),
         ("gamma", COUNTS, None, "The 'loss' parameter of MKGLM"),
     ],
 )

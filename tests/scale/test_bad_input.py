@@ -262,9 +262,16 @@ def test_no_rows_at_all(X):
         read(X)
 
 
-@pytest.mark.parametrize("X", [None, 3, object()])
-def test_what_has_no_rows(X):
-    with pytest.raises(TypeError, match=f"X is a {type(X).__name__}, which has no rows"):
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (None, "X is None: pass a table"),
+        (3, "X is a int, which has no rows"),
+        (object(), "X is a object, which has no rows"),
+    ],
+)
+def test_what_has_no_rows(X, message):
+    with pytest.raises(TypeError, match=message):
         read(X)
 
 

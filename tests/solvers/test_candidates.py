@@ -89,7 +89,7 @@ def test_the_model_is_the_ridge_regression_at_the_chosen_point(weight, by_folds)
 
 def test_predictions_of_a_fold_do_not_know_its_targets():
     changed = TARGETS.copy()
-    changed[FOLDS[1]] = RNG.normal(size=(len(FOLDS[1]), N_TARGETS))
+    changed[FOLDS[1]] = np.random.default_rng(1).normal(size=(len(FOLDS[1]), N_TARGETS))
     # Targets are centred by all rows, whose mean stays.
     changed[FOLDS[1]] += TARGETS[FOLDS[1]].mean(axis=0) - changed[FOLDS[1]].mean(axis=0)
     predictions = []
@@ -116,8 +116,9 @@ def test_blocks_of_targets_and_kept_eigenvectors_change_nothing(monkeypatch):
 
 
 def test_explained_variance_is_that_of_scikit_learn():
-    truth = np.column_stack([RNG.normal(size=8), np.full(8, 3.0), np.full(8, 3.0)])
-    errors = np.column_stack([RNG.normal(size=(8, 2)), np.zeros(8)])
+    rng = np.random.default_rng(0)
+    truth = np.column_stack([rng.normal(size=8), np.full(8, 3.0), np.full(8, 3.0)])
+    errors = np.column_stack([rng.normal(size=(8, 2)), np.zeros(8)])
     for weight in (None, np.arange(1.0, 9.0)):
         expected = r2_score(truth, truth - errors, sample_weight=weight, multioutput="raw_values")
         assert_allclose(explained_variance(truth, errors, weight), expected)

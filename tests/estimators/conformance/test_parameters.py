@@ -41,7 +41,7 @@ Y = np.arange(N_ROWS) % 2
 
 # What no estimator takes for a parameter of this name.
 REFUSED = {
-    "approximation": ["nystrom", 3, Nystrom],
+    "approximation": ["landmarks", 3, Nystrom],
     "estimator": [3, "svc", MKSVC, LinearSVC()],
     "method": ["align", None],
     "degree": [0, 1.5, None],
