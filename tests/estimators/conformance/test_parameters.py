@@ -64,6 +64,7 @@ REFUSED = {
     "ties": ["exact", None],
     "multi_class": ["ovr", "ovo"],
     "multi_target": ["each", None],
+    "certify": ["yes", 2],
     "gating": [3, Softmax],
     "random_state": ["seed"],
     "cv": ["all"],
