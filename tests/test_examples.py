@@ -42,7 +42,7 @@ EXPECTED = {
     "machines/plot_discriminant_directions.py": "held-out accuracy",
     "machines/plot_learnt_regularization.py": "λ learnt",
     "machines/plot_one_class.py": "outliers found",
-    "machines/plot_relevant_columns.py": "and RelevanceRBF",
+    "machines/plot_relevant_columns.py": "with RelevanceRBF",
     "machines/plot_ridge_targets.py": "largest change of a weight",
     "machines/plot_survival.py": "true risks",
     "machines/plot_svm_choose.py": "accuracy in folds",
