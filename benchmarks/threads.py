@@ -3,11 +3,12 @@
     python -m benchmarks.threads [--quick] [--write]
 
 MKFDACV with five folds on made-up data of three classes and ten kernels, with `n_jobs` processes
-and a number of BLAS threads in each (OPENBLAS_NUM_THREADS). Every combination is timed in a
-process of its own, after a fit on few rows to start the workers, the combinations in turn, three
-times. Seconds are medians: of the clock, and of all processors together. The load is the number of
-processes that wanted a processor, the mean of the last minute: far above two, the machine was busy
-with other work, and times of the clock depend on that.
+and a number of BLAS threads in each (OPENBLAS_NUM_THREADS). Fits of at most 1000 rows limit BLAS
+to one thread; "2, not limited" switches that off. Every combination is timed in its own process,
+after a fit on few rows to start the workers, the combinations in turn, three times. Seconds are
+medians: of the clock, and of all processors together. The load is the number of processes that
+wanted a processor, the mean of the last minute: far above two, the machine was busy with other
+work, and times of the clock depend on that.
 """
 
 from __future__ import annotations
@@ -26,17 +27,21 @@ from benchmarks._command import command_line, write_results
 from benchmarks._tables import environments, markdown, measured_with
 
 SIZES = {"300": 300, "1500": 1500}
-COMBINATIONS = [(1, 1), (1, 2), (2, 1), (2, 2)]
+#: Values of n_jobs and numbers of BLAS threads.
+COMBINATIONS = [(1, "1"), (1, "2"), (1, "2, not limited"), (2, "1"), (2, "2")]
 N_REPEATS = 3
 _VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-_CODE = "from benchmarks import threads; threads.run({n_jobs}, {n_rows})"
+_CODE = "from benchmarks import threads; threads.run({n_jobs}, {n_rows}, {limited})"
 
 
-def run(n_jobs: int, n_rows: int) -> None:
+def run(n_jobs: int, n_rows: int, limited: bool) -> None:
     """Print seconds of the clock for one search, as JSON."""
     from manykernels import MKFDACV, KernelUnion
+    from manykernels.estimators import base
     from manykernels.kernels import RBF, Linear
 
+    if not limited:
+        base._FEW_ROWS = 0
     rng = np.random.default_rng(0)
     y = np.arange(n_rows) % 3
     X = rng.normal(size=(n_rows, 9)) + 0.8 * np.eye(9)[y]
@@ -50,12 +55,13 @@ def run(n_jobs: int, n_rows: int) -> None:
     print(json.dumps({"clock": time.perf_counter() - begin}))
 
 
-def measured(n_jobs: int, n_threads: int, n_rows: int) -> dict[str, float]:
+def measured(n_jobs: int, threads: str, n_rows: int) -> dict[str, float]:
     """Return seconds of the clock, and of the processors in the whole process and its children."""
-    environment = {**os.environ, **dict.fromkeys(_VARIABLES, str(n_threads))}
+    n_threads, *unlimited = threads.split(", ")
+    environment = {**os.environ, **dict.fromkeys(_VARIABLES, n_threads)}
     before = os.times()
     done = subprocess.run(
-        [sys.executable, "-c", _CODE.format(n_jobs=n_jobs, n_rows=n_rows)],
+        [sys.executable, "-c", _CODE.format(n_jobs=n_jobs, n_rows=n_rows, limited=not unlimited)],
         env=environment,
         capture_output=True,
         text=True,

@@ -10,9 +10,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import dask.array as da
+import numpy as np
 import pytest
+from sklearn.preprocessing import FunctionTransformer
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
+from manykernels import MKFDA, MKRidge
+from manykernels.kernels import Linear
 from manykernels.scale.blocks import row_blocks
 from manykernels.utils import numerics
 from manykernels.utils.numerics import in_threads, one_blas_thread
@@ -127,4 +131,25 @@ def test_one_blas_thread_while_tasks_run(blas_threads):
         lambda state, block: (state or set()) | set(blas_threads()), set.union
     )
     assert seen == {1}
+    assert set(blas_threads()) == {3}
+
+
+@pytest.mark.parametrize(("n_rows", "expected"), [(1000, 1), (1001, 3)])
+def test_fits_of_few_rows_use_one_blas_thread(blas_threads, n_rows, expected):
+    seen = set()
+
+    def observe(X):
+        seen.update(blas_threads())
+        return X
+
+    X = np.random.default_rng(0).normal(size=(n_rows, 2))
+    kernel = Linear().after(FunctionTransformer(observe))
+    MKRidge(kernel, p=np.inf).fit(X, X[:, 0])
+    assert seen == {expected}
+    assert set(blas_threads()) == {3}
+
+
+def test_a_fit_that_fails_puts_back_the_number(blas_threads):
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        MKFDA().fit(np.ones((3, 2)), [1, 1, 1])
     assert set(blas_threads()) == {3}

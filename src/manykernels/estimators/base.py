@@ -9,10 +9,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from html import escape
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
@@ -25,6 +26,7 @@ from ..kernels.auto import have_names, parameters, with_parameters
 from ..kernels.completion import COMPLETIONS
 from ..kernels.tables import Table
 from ..kernels.transforms import NORMALIZATIONS
+from ..utils.numerics import one_blas_thread
 from ..utils.sklearn import Interval, StrOptions
 from ..utils.versions import bar, html, shortened
 from .inputs import matched_by_label
@@ -306,9 +308,12 @@ def fits(fit: Fit) -> Fit:
         try:
             y = estimator._as_targets(y)
             matched = matched_by_label(estimator, X, y, sample_weight, groups, **more)
-            return with_teardown(
-                estimator, *matched[: len(accepted)], **dict(zip(more, matched[4:], strict=True))
-            )
+            with one_blas_thread() if _has_few_rows(*matched[:2]) else nullcontext():
+                return with_teardown(
+                    estimator,
+                    *matched[: len(accepted)],
+                    **dict(zip(more, matched[4:], strict=True)),
+                )
         except BaseException:
             # One assignment, so that a second interruption cannot leave half of it.
             estimator.__dict__ = before
@@ -319,6 +324,22 @@ def fits(fit: Fit) -> Fit:
         fit.__doc__, [fits.__doc__], {"Parameters": accepted + keywords}, without
     )
     return complete_fit  # type: ignore[return-value]
+
+
+#: Fits of at most so many rows use one BLAS thread. Two threads made them 20 % faster at best on a
+#: free machine with two cores, but 20 times slower on a busy one (docs/benchmarks/threads.md).
+_FEW_ROWS = 1000
+
+
+def _has_few_rows(X: Table, y: ArrayLike | None) -> bool:
+    """Return whether the number of rows is known and at most `_FEW_ROWS`."""
+    for table in (y, X):
+        if isinstance(table, list | tuple):
+            return len(table) <= _FEW_ROWS
+        n_rows = (getattr(table, "shape", None) or (None,))[0]
+        if isinstance(n_rows, Integral):
+            return int(n_rows) <= _FEW_ROWS
+    return False
 
 
 @estimator()
