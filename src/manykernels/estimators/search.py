@@ -303,9 +303,14 @@ def refuse_unsolved(records: Sequence[GridRecord], tol: float) -> None:
     remarks = []
     if short := int(np.count_nonzero(solved & ~converged)):
         worst = max(record.rel_gaps[record.solved].max() for record in records)
+        reason = (
+            f"the worst has {worst:.1e}"
+            if worst > tol
+            else "rounding errors are larger: subtract the mean of targets that are far from zero"
+        )
         remarks.append(
             f"{short} of {solved.size} points of the grid did not reach the relative gap "
-            f"{tol:g} (the worst has {worst:.1e})"
+            f"{tol:g} ({reason})"
         )
     if missing := int(np.count_nonzero(~solved)):
         first = f"the first: {failures[0]}" if failures else "a callback asked to stop"
