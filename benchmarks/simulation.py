@@ -41,7 +41,7 @@ from benchmarks._tables import environments, markdown, measured_with, verdict
 from manykernels import MKFDA, KernelUnion
 from manykernels.datasets.views import YAN_SCALE, GaussianPair
 from manykernels.kernels import RBF
-from manykernels.report.sparsity import effective_number
+from manykernels.reporting.sparsity import effective_number
 
 NORMS = {"ℓ1": 1.0, "ℓ2": 2.0, "ℓ∞": np.inf}
 REGS = 4.0 ** np.arange(-5, 5)

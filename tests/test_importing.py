@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
+from types import ModuleType
 
 import pytest
 
@@ -90,3 +92,18 @@ def test_the_version_is_shown_without_the_imports_of_learning():
     found = loaded("from manykernels.cli import main\nmain(['--version'])")
     heavy = {*HEAVY, "numpy", "scipy", "sklearn", "manykernels.kernels"}
     assert found & (heavy - {"zipfile"}) == set()
+
+
+def test_the_report_is_a_function_whatever_was_imported_before():
+    code = (
+        "import manykernels as mk, manykernels.reporting.html\n"
+        "from manykernels import *\n"
+        "assert callable(mk.report) and mk.report is report is mk.reporting.report\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_public_name_is_a_module():
+    for name in manykernels.__all__:
+        assert not isinstance(getattr(manykernels, name), ModuleType), name
+        assert find_spec(f"manykernels.{name}") is None, name

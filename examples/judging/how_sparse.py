@@ -16,7 +16,7 @@ from manykernels import MKFDA, kernels_for
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
 from manykernels.metrics import five_by_two_cv_f_test
-from manykernels.report import sparsity_report
+from manykernels.reporting import sparsity_report
 
 views, y = load_digit_views(noise=3)
 X, _, y, _ = train_test_split(views, y, train_size=300, stratify=y, random_state=0)

@@ -21,7 +21,7 @@ import numpy as np
 
 from manykernels import MKFDA, kernels_for
 from manykernels.kernels import RBF
-from manykernels.report.sparsity import effective_number
+from manykernels.reporting.sparsity import effective_number
 
 y = np.repeat([0, 1], 50)
 NORMS = {"ℓ1": 1, "ℓ2": 2}

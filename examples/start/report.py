@@ -2,7 +2,7 @@
 HTML report of a model
 ======================
 
-:func:`~manykernels.report.report` writes one HTML file with the importance of the views, its
+:func:`~manykernels.report` writes one HTML file with the importance of the views, its
 uncertainty, and the accuracy of the model. The file needs neither network access nor scripts, so
 it can be sent, printed and stored with the results.
 
@@ -17,10 +17,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from sklearn.model_selection import train_test_split
 
-from manykernels import MKFDA, view_importance
+from manykernels import MKFDA, report, view_importance
 from manykernels.datasets import make_views
 from manykernels.kernels import RBF
-from manykernels.report import report
 
 views, y, _ = make_views(600, n_classes=4, n_copies=1, n_noise=2, signal=2.0, random_state=0)
 X_train, X_new, y_train, y_new = train_test_split(views, y, train_size=300, random_state=0)

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         rbf_grid,
     )
     from .persistence import ModelFileError, load, save
+    from .reporting import report
     from .scale import ExactFeatures, Nystrom, RandomFeatures
 
 __all__ = [
@@ -107,6 +108,7 @@ __all__ = [
     "kernels_of_sets",
     "load",
     "rbf_grid",
+    "report",
     "save",
     "show_versions",
     "view_importance",
@@ -114,11 +116,11 @@ __all__ = [
 
 # Folders whose names are those of the package. They take most of the time of the import, so each
 # is imported when one of its names is first asked for.
-_HOMES = ("kernels", "scale", "estimators", "persistence", "inspection", "comparison")
+_HOMES = ("kernels", "scale", "estimators", "persistence", "inspection", "comparison", "reporting")
 _FOLDERS = (
     *_HOMES,
     *("baselines", "cli", "datasets", "discriminant", "display", "domains", "gating", "losses"),
-    *("metrics", "model_selection", "report", "smo", "solvers", "survival", "denoising", "utils"),
+    *("metrics", "model_selection", "smo", "solvers", "survival", "denoising", "utils"),
 )
 
 if not TYPE_CHECKING:  # to a type checker, this function would mean that every name exists

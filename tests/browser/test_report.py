@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.browser.chromium import DARK, LIGHT, probed, run
-from tests.report.pages import Page, reported
+from tests.reporting.pages import Page, reported
 
 pytestmark = pytest.mark.browser
 KINDS = ["plain", "search", "values", "survival", "hostile"]

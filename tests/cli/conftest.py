@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import manykernels as mk
-import manykernels.report
+import manykernels.reporting
 from manykernels.cli import main, samples
 
 # Rows to learn from, and to predict for.
@@ -80,7 +80,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "model.toml").write_text(SPEC)
     (tmp_path / "sets.gmt").write_text("FIRST\tof a\tx\nBOTH\tof a\tx\ty\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(manykernels.report, "report", Stub, raising=False)
+    monkeypatch.setattr(manykernels.reporting, "report", Stub, raising=False)
     return tmp_path
 
 

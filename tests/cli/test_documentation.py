@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import manykernels.report
+import manykernels.reporting
 from tests.cli.conftest import Stub
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
@@ -131,7 +131,7 @@ def empty_folder(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_page_runs(empty_folder, run, capsys, one_point):
     """What a search of one point says is not what the page shows."""
-    empty_folder.setattr(manykernels.report, "report", Stub, raising=False)
+    empty_folder.setattr(manykernels.reporting, "report", Stub, raising=False)
     run_page(run, capsys, lambda shown, said: None)
 
 

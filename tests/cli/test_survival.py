@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import manykernels as mk
 from manykernels.kernels import Linear
 from manykernels.metrics import concordance_index
-from manykernels.report import html
+from manykernels.reporting import html
 from tests.cli.conftest import QUICK, N, clinic, frames
 
 VIEWS = ("--view", "a=a.csv:x,y:linear", "--view", "b=b.csv:age:linear", "--index", "id")

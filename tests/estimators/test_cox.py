@@ -26,13 +26,12 @@ from sksurv.metrics import (
 )
 from sksurv.util import Surv
 
-from manykernels import KernelStack, KernelUnion, MKCox, MKCoxCV, compare, load, save
+from manykernels import KernelStack, KernelUnion, MKCox, MKCoxCV, compare, load, report, save
 from manykernels import view_importance as importance_of
 from manykernels.datasets import make_survival_views
 from manykernels.kernels import RBF, Linear
 from manykernels.losses.cox import Cox
 from manykernels.metrics import SCORERS, concordance_index, concordance_index_ipcw
-from manykernels.report import report
 from manykernels.survival import survival_array
 from tests.estimators.registry import refused
 from tests.problems import slow

@@ -38,12 +38,12 @@ from manykernels import (
     MKRidge,
     MKRidgeCV,
     compare,
+    report,
     view_importance,
 )
 from manykernels.baselines import Average, BestKernel, KimFDA
 from manykernels.estimators import kernel_data
 from manykernels.kernels import RBF, Denoise, Linear
-from manykernels.report import report
 from manykernels.scale import Nystrom
 from tests.estimators.registry import made
 

@@ -24,6 +24,7 @@ from manykernels import (
     Nystrom,
     Views,
     load,
+    report,
     save,
     view_importance,
 )
@@ -31,8 +32,7 @@ from manykernels.cli.commands import chosen
 from manykernels.display import ValidationDisplay
 from manykernels.estimators.search import checked_kernel_sets
 from manykernels.kernels import RBF, Linear, RelevanceRBF
-from manykernels.report import report
-from manykernels.report.summary import summarize
+from manykernels.reporting.summary import summarize
 from tests.estimators.registry import Recorder, refused, survival_of
 from tests.problems import WEIGHTS_AND_REPEATS, scikit_learn_checks, some_slow
 

@@ -27,7 +27,7 @@ from manykernels.baselines import Average
 from manykernels.kernels import RBF
 from manykernels.kernels.transforms import Center
 from manykernels.metrics import mean_average_precision
-from manykernels.report.summary import summarize
+from manykernels.reporting.summary import summarize
 from tests.estimators.registry import COMPARED, Noted, refused
 from tests.problems import scikit_learn_checks, slow
 

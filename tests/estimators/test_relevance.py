@@ -25,11 +25,11 @@ from manykernels import (
     column_importance,
     kernels_for,
     load,
+    report,
     save,
     view_importance,
 )
 from manykernels.kernels import RBF, RelevanceRBF
-from manykernels.report import report
 from manykernels.scale import Nystrom
 from manykernels.survival import survival_array
 

@@ -18,10 +18,10 @@ from manykernels import (
     MKRidge,
     MKRidgeCV,
     column_importance,
+    report,
 )
 from manykernels.inspection.effects import discoveries, linear_effects, slope_p_values
 from manykernels.kernels import RBF, Categorical, Laplacian, Linear, Polynomial
-from manykernels.report import report
 
 N = 120
 RNG = np.random.default_rng(1)

@@ -20,10 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import manykernels as mk
-from manykernels import MKFDA, MKFDACV, MKRidge, Views, kernels_of_sets
+from manykernels import MKFDA, MKFDACV, MKRidge, Views, kernels_of_sets, report
 from manykernels.datasets import read_gmt
 from manykernels.kernels import RBF, Linear
-from manykernels.report import report
 
 N = 40
 GENES = [f"G{number}" for number in range(12)]

@@ -35,7 +35,7 @@ from manykernels import (
 )
 from manykernels.estimators.feature_data import announce_search
 from manykernels.kernels import RBF, Linear, Polynomial
-from manykernels.report.summary import summarize
+from manykernels.reporting.summary import summarize
 from manykernels.scale import Fixed
 from tests.problems import broken_unexpectedly, scikit_learn_checks, slow
 

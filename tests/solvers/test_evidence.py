@@ -21,6 +21,7 @@ from manykernels import (
     MKRidgeCV,
     kernels_for,
     load,
+    report,
     save,
     view_importance,
 )
@@ -28,7 +29,6 @@ from manykernels.display import ValidationDisplay
 from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.kernels import RBF, Linear
 from manykernels.losses.square import JointSquareLoss, SquareLoss
-from manykernels.report import report
 from manykernels.scale import ExactFeatures
 from manykernels.solvers import Newton
 from manykernels.solvers.evidence import Evidence, _Problem, _Run

@@ -30,8 +30,8 @@ from ..inspection.study import left_out_answers
 from ..kernels import KernelStack, Views, kernels_for
 from ..persistence import load, save
 from ..persistence.models import header_of
-from ..report.findings import Samples as ReportSamples
-from ..report.findings import counted, judgement
+from ..reporting.findings import Samples as ReportSamples
+from ..reporting.findings import counted, judgement
 from ..utils.files import replacing
 from .cells import check_cells, refuse_texts
 from .console import (
@@ -206,7 +206,7 @@ def fit(
 
 def write_report(model: KernelEstimator, samples: Samples, path: Path) -> None:
     """Write the report of a fitted model."""
-    from ..report import report  # type: ignore[attr-defined]
+    from ..reporting import report
 
     report(model, samples.X, samples.y, **samples.about).save(path)
 

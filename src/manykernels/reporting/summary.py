@@ -307,7 +307,7 @@ def summarize(
     strata: ArrayLike | None = None,
     new: bool | None = None,
 ) -> dict[str, Any]:
-    """Return the contents of a report; parameters as for :func:`~manykernels.report.report`."""
+    """Return the contents of a report; parameters as for :func:`~manykernels.report`."""
     of_rows = {"sample_weight": sample_weight, "groups": groups, "entry": entry, "strata": strata}
     _check(estimator, X, y, of_rows, importance, columns)
     samples = None if X is None else findings.Samples.read(estimator, X, y, **of_rows, new=new)

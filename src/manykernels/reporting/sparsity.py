@@ -60,7 +60,7 @@ class SparsityReport:
     --------
     >>> import numpy as np
     >>> from manykernels import rbf_grid
-    >>> from manykernels.report import sparsity_report
+    >>> from manykernels.reporting import sparsity_report
     >>> X = np.random.default_rng(0).standard_normal((40, 2))
     >>> stack = rbf_grid([0.5, 1, 2]).fit(X)(X)
     >>> report = sparsity_report(stack, X[:, 0] > 0, ps=[1, np.inf])
@@ -234,7 +234,7 @@ def sparsity_report(
     --------
     >>> from manykernels import kernels_for
     >>> from manykernels.datasets import load_digit_views
-    >>> from manykernels.report import sparsity_report
+    >>> from manykernels.reporting import sparsity_report
     >>> views, y = load_digit_views(noise=1)
     >>> X = views[:200]
     >>> stack = kernels_for(X, "rbf").fit(X)(X)

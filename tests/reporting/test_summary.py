@@ -23,19 +23,19 @@ from manykernels import (
     MKRidgeCV,
     Nystrom,
     RandomFeatures,
+    report,
     view_importance,
 )
 from manykernels.baselines import Average
 from manykernels.gating import KernelRegions
 from manykernels.kernels import RBF
 from manykernels.metrics.classwise import effective_number
-from manykernels.report import report
-from manykernels.report.findings import calibration, row_keys
-from manykernels.report.html import Report
-from manykernels.report.summary import summarize
+from manykernels.reporting.findings import calibration, row_keys
+from manykernels.reporting.html import Report
+from manykernels.reporting.summary import summarize
 from tests.estimators.registry import STACKED, TABLE, X_TEST, every_variant, refused
 from tests.problems import slow
-from tests.report.pages import Page, parts, reported, svc, views_and_classes
+from tests.reporting.pages import Page, parts, reported, svc, views_and_classes
 
 IRIS = load_iris(return_X_y=True)
 

@@ -15,7 +15,7 @@ from manykernels import MKFDA, MKFDACV, KernelStack, Views
 from manykernels.estimators.base import learnt_html
 from manykernels.kernels import RBF
 from tests.estimators.registry import TABLE, every_estimator
-from tests.report.pages import HOSTILE, Page, views_and_classes
+from tests.reporting.pages import HOSTILE, Page, views_and_classes
 
 
 def cells(html):

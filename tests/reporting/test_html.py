@@ -11,15 +11,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from manykernels import MKFDA
+from manykernels import MKFDA, report
 from manykernels.display.base import COLORS, GREY
-from manykernels.report import report
-from manykernels.report.html import DiagonalDisplay, importance_picture, picture, shortened, shown
-from tests.report.pages import HOSTILE, Page, reported, views_and_classes
+from manykernels.reporting.html import (
+    DiagonalDisplay,
+    importance_picture,
+    picture,
+    shortened,
+    shown,
+)
+from tests.reporting.pages import HOSTILE, Page, reported, views_and_classes
 
 KINDS = ["plain", "search", "values", "survival", "hostile"]
 every_page = pytest.mark.parametrize("kind", KINDS)
-TEMPLATES = resources.files("manykernels.report") / "templates"
+TEMPLATES = resources.files("manykernels.reporting") / "templates"
 CSS = (TEMPLATES / "report.css").read_text()
 
 
@@ -220,7 +225,7 @@ def test_a_notebook_shows_it_in_a_frame():
 
 
 def test_without_jinja_it_says_what_to_install(monkeypatch):
-    from manykernels.report.html import _template
+    from manykernels.reporting.html import _template
 
     _template.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -233,7 +238,7 @@ def test_without_jinja_it_says_what_to_install(monkeypatch):
     def not_reached(*given, **options):
         raise AssertionError("the work is done though nothing can be written")
 
-    monkeypatch.setattr("manykernels.report.html.summarize", not_reached)
+    monkeypatch.setattr("manykernels.reporting.html.summarize", not_reached)
     with pytest.raises(ImportError, match=r"manykernels\[report\]"):
         report(made, path="page.html")
 

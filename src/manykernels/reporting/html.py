@@ -364,7 +364,7 @@ def report(
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.model_selection import train_test_split
     >>> from manykernels import MKFDACV
-    >>> from manykernels.report import report
+    >>> from manykernels import report
     >>> X, y = load_iris(return_X_y=True)
     >>> X, X_new, y, y_new = train_test_split(X, y, random_state=0)
     >>> model = MKFDACV(ps=[1, 2], regs=[0.1, 1]).fit(X, y)

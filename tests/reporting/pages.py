@@ -7,9 +7,8 @@ from html.parser import HTMLParser
 
 import numpy as np
 
-from manykernels import MKFDA, MKFDACV, MKSVC, MKCoxCV, MKRidge
+from manykernels import MKFDA, MKFDACV, MKSVC, MKCoxCV, MKRidge, report
 from manykernels.kernels import RBF
-from manykernels.report import report
 
 # Names that would be more than names if anything forgot to escape them.
 HOSTILE = [

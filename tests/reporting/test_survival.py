@@ -9,15 +9,14 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import log_loss
 
-from manykernels import MKGLMCV, MKCox, MKCoxCV, MKLogisticCV, MKRidge
+from manykernels import MKGLMCV, MKCox, MKCoxCV, MKLogisticCV, MKRidge, report
 from manykernels.datasets import make_survival_views
 from manykernels.kernels import RBF
 from manykernels.metrics import concordance_index, concordance_interval
-from manykernels.report import report
-from manykernels.report.html import Report
-from manykernels.report.summary import summarize
+from manykernels.reporting.html import Report
+from manykernels.reporting.summary import summarize
 from manykernels.survival import kaplan_meier
-from tests.report.pages import Page
+from tests.reporting.pages import Page
 
 VIEWS, Y, _ = make_survival_views(90, n_features=3, random_state=0)
 NEW, Y_NEW, _ = make_survival_views(60, n_features=3, random_state=0)

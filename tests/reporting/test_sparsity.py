@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKFDA, KernelStack
 from manykernels.domains import lp_domain
-from manykernels.report import sparsity_report
-from manykernels.report.sparsity import effective_number
+from manykernels.reporting import sparsity_report
+from manykernels.reporting.sparsity import effective_number
 from manykernels.solvers import Newton
 from manykernels.solvers.path import PAPER_NORMS, walk_grid
 from tests.problems import PAPER_PS, labels_for, random_gram_matrices, slow, square_loss
