@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -78,21 +79,42 @@ def read_results(name: str) -> Results:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def write_results(
-    name: str, measured: Results, page: Callable[[Results], str], order: Iterable[str] = ()
+def report(
+    name: str,
+    measured: Results,
+    page: Callable[[Results], str],
+    write: bool,
+    order: Iterable[str] = (),
 ) -> None:
-    """Write what was measured, by part, and the page that is made of it.
+    """Print the page of what was measured, by part; write it with its values if `write`.
 
     Parts of other runs stay, each with the versions it was measured with; so a benchmark that
     takes long can be run in parts. `order` is the order of the parts, where it matters.
     """
-    now = {part: {"environment": measured_with(), **values} for part, values in measured.items()}
-    found = {**read_results(name), **now}
+    results = with_environment(measured)
+    print(page(results))
+    if write:
+        write_results(name, measured, page, order)
+
+
+def with_environment(measured: Results) -> Results:
+    """Measured values as a page reads them: plain, and with versions and machine."""
+    return {
+        part: {"environment": measured_with(), **_plain(values)}
+        for part, values in measured.items()
+    }
+
+
+def write_results(
+    name: str, measured: Results, page: Callable[[Results], str], order: Iterable[str] = ()
+) -> None:
+    """Write what was measured, by part, and the page that is made of it; see `report`."""
+    results = {**read_results(name), **with_environment(measured)}
     places = {part: place for place, part in enumerate(order)}
-    found = dict(sorted(found.items(), key=lambda item: places.get(item[0], len(places))))
+    results = dict(sorted(results.items(), key=lambda item: places.get(item[0], len(places))))
     path = PAGES / f"{name}.json"
     PAGES.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(_plain(found), ensure_ascii=False, indent=1, allow_nan=False)
+    text = json.dumps(results, ensure_ascii=False, indent=1, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
     print(f"Written: {path}")
     write_page(name, page(read_results(name)))
@@ -100,10 +122,12 @@ def write_results(
 
 def _plain(value: Any) -> Any:
     """The value made of dictionaries, lists, text and numbers of six digits."""
+    if is_dataclass(value):
+        value = vars(value)
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     return float(f"{value:.6g}") if isinstance(value, float) else value

@@ -27,10 +27,6 @@ class Problem:
     def n_classes(self) -> int:
         return int(self.labels.max()) + 1
 
-    @property
-    def kind(self) -> str:
-        return "binary" if self.n_classes == 2 else "multiclass"
-
     def __str__(self) -> str:
         m, _, n = self.stack.shape
         return f"{self.name}: {self.title} ({m} samples, {n} kernels, {self.n_classes} classes)"

@@ -48,7 +48,8 @@ class Row:
     """One solver at one p and C."""
 
     C: float
-    p: float
+    #: p as text of seven digits.
+    p: str
     solver: str
     n_solves: int
     seconds: float
@@ -64,7 +65,8 @@ class Row:
 class Result:
     """All solvers on one problem."""
 
-    problem: Problem
+    name: str
+    title: str
     newton: list[Row]
     others: list[Row]
 
@@ -74,6 +76,12 @@ class Result:
     def newton_at(self, C: float) -> Row:
         """Newton's row at p = 1, timed in turn with the others."""
         return next(row for row in self.of("newton") if row.C == C)
+
+
+def from_values(name: str, values: dict[str, Any]) -> Result:
+    """A result made of its plain values."""
+    newton, others = ([Row(**row) for row in values[key]] for key in ("newton", "others"))
+    return Result(name, values["title"], newton, others)
 
 
 class PlainSILP:
@@ -154,7 +162,7 @@ def solve(solver: Solver, problem: Problem, C: float, p: float, budget: float) -
     end = solution.status
     if gap > TOL and seconds > budget:
         end = f"stopped after {seconds:.2g} s"
-    return Row(C, p, solver.name, solution.n_inner_solves, seconds, gap, end)
+    return Row(C, f"{p:.7g}", solver.name, solution.n_inner_solves, seconds, gap, end)
 
 
 # -- reports -------------------------------------------------------------------------------
@@ -163,7 +171,7 @@ def solve(solver: Solver, problem: Problem, C: float, p: float, budget: float) -
 def newton_table(rows: list[Row]) -> str:
     """Newton at every C and p."""
     header = ["C", "p", "SVM solves", "seconds", "gap", f"{TOL:g}"]
-    return markdown(header, [[f"{row.C:g}", f"{row.p:.7g}", *_figures(row)] for row in rows])
+    return markdown(header, [[f"{row.C:g}", row.p, *_figures(row)] for row in rows])
 
 
 def others_table(result: Result) -> str:
@@ -185,8 +193,8 @@ def _figures(row: Row) -> list[str]:
     ]
 
 
-def _ratio(row: Row, own: Row) -> str:
-    return f"{'' if row.reached else '≥ '}{row.seconds / own.seconds:.3g}"
+def _ratio(row: Row, newton: Row) -> str:
+    return f"{'' if row.reached else '≥ '}{row.seconds / newton.seconds:.3g}"
 
 
 def verdicts(results: list[Result]) -> list[str]:
@@ -198,7 +206,7 @@ def verdicts(results: list[Result]) -> list[str]:
 
 
 def _newton_verdict(results: list[Result]) -> list[str]:
-    cells = [(row, result.problem.name) for result in results for row in result.newton]
+    cells = [(row, result.name) for result in results for row in result.newton]
     if not cells:
         return []
     short = [(row, name) for row, name in cells if not row.reached]
@@ -206,13 +214,13 @@ def _newton_verdict(results: list[Result]) -> list[str]:
     over = sum(row.n_solves > MOST_SOLVES or not row.reached for row, _ in cells)
     line = (
         f"Newton, SVM solves to a gap of {TOL:g}: at most {MOST_SOLVES} asked, worst "
-        f"{worst.n_solves} ({name}, C = {worst.C:g}, p = {worst.p:.7g}): {verdict(not over)}"
+        f"{worst.n_solves} ({name}, C = {worst.C:g}, p = {worst.p}): {verdict(not over)}"
     )
     if over:
         line += f" in {over} of {len(cells)} cells"
     for row, where in short:
         line += (
-            f"; not reached: {where}, C = {row.C:g}, p = {row.p:.7g}, gap {row.rel_gap:.1e} "
+            f"; not reached: {where}, C = {row.C:g}, p = {row.p}, gap {row.rel_gap:.1e} "
             f"after {row.n_solves} solves"
         )
     return [line]
@@ -220,19 +228,19 @@ def _newton_verdict(results: list[Result]) -> list[str]:
 
 def _ratio_verdict(results: list[Result], solver: str, bounded: bool) -> list[str]:
     cells = [
-        (row, result.newton_at(row.C), result.problem.name)
+        (row, result.newton_at(row.C), result.name)
         for result in results
         for row in result.of(solver)
     ]
     if not cells:
         return [f"{solver}: not in the package, not run"] if solver not in SOLVERS else []
-    ratios = [row.seconds / own.seconds for row, own, _ in cells]
+    ratios = [row.seconds / newton.seconds for row, newton, _ in cells]
     least = min(ratios)
-    row, own, name = cells[ratios.index(least)]
+    row, newton, name = cells[ratios.index(least)]
     # Newton has to get there; a contender that does not would have taken longer still.
     below = sum(
-        not own.reached or ratio < LEAST_RATIO
-        for (_, own, _), ratio in zip(cells, ratios, strict=True)
+        not fastest.reached or ratio < LEAST_RATIO
+        for (_, fastest, _), ratio in zip(cells, ratios, strict=True)
     )
     n_short = sum(not row.reached for row, _, _ in cells)
     line = f"{solver} at p = 1, time over Newton's: "
@@ -240,7 +248,7 @@ def _ratio_verdict(results: list[Result], solver: str, bounded: bool) -> list[st
         line += f"at least {LEAST_RATIO:g} asked, "
     line += (
         f"worst {least:.2f} ({name}, C = {row.C:g}: {row.n_solves} solves, {row.seconds:.3g} s; "
-        f"Newton {own.n_solves} solves, {own.seconds:.3g} s)"
+        f"Newton {newton.n_solves} solves, {newton.seconds:.3g} s)"
     )
     if bounded:
         line += f": {verdict(not below)}"

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -88,6 +89,12 @@ class Duel:
     @property
     def loop_speedup(self) -> float:
         return max(self.libsvm_changed.seconds - self.overhead, 0.0) / self.warm.seconds
+
+
+def from_values(values: dict[str, Any]) -> Duel:
+    """A duel made of its plain values."""
+    runs = {key: Run(**value) for key, value in values.items() if isinstance(value, dict)}
+    return Duel(**{**values, **runs})
 
 
 # -- measurements --------------------------------------------------------------------------

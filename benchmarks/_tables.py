@@ -40,11 +40,15 @@ def measured_with() -> dict[str, Any]:
     }
 
 
-def environment(found: dict[str, Any] | None = None) -> str:
-    """What the figures were measured with, one line; of this process unless one is `found`."""
-    found = found or measured_with()
-    versions = ", ".join(f"{package} {number}" for package, number in found["versions"].items())
-    return f"{versions}; {found['machine']}."
+def environment(measured: dict[str, Any] | None = None) -> str:
+    """What the figures were measured with, one line; this process if None.
+
+    An `earlier` entry says that the figures are those of a page that was not made of values.
+    """
+    measured = measured or measured_with()
+    versions = ", ".join(f"{package} {number}" for package, number in measured["versions"].items())
+    earlier = f" {measured['earlier']}" if "earlier" in measured else ""
+    return f"{versions}; {measured['machine']}.{earlier}"
 
 
 def environments(results: dict[str, dict[str, Any]]) -> str:
@@ -133,15 +137,15 @@ def paper_table(
 
 def counted(rows: Iterable[PaperRow]) -> str:
     """How many rows lie within two standard errors of the paper, above and below."""
-    found = list(rows)
-    parts = []
+    rows = list(rows)
+    counts = []
     for outcome in (WITHIN, ABOVE, BELOW):
-        those = [row for row in found if row.outcome == outcome]
-        if not those:
+        reasons = [row.reason for row in rows if row.outcome == outcome]
+        if not reasons:
             continue
-        part = f"{len(those)} {outcome}"
-        unexplained = sum(not row.reason for row in those)
+        count = f"{len(reasons)} {outcome}"
+        unexplained = sum(not reason for reason in reasons)
         if outcome != WITHIN and unexplained:
-            part += f" ({unexplained} unexplained)"
-        parts.append(part)
-    return f"{len(found)} {'row' if len(found) == 1 else 'rows'}: {', '.join(parts)}"
+            count += f" ({unexplained} unexplained)"
+        counts.append(count)
+    return f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}: {', '.join(counts)}"

@@ -22,15 +22,15 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks._command import command_line, load, write_page
+from benchmarks._command import Results, command_line, load, report
 from benchmarks._problems import PROBLEMS, Problem
-from benchmarks._tables import environment, markdown
+from benchmarks._tables import environments, markdown
 from manykernels import MKFDA, KernelStack
 from manykernels.discriminant import fisher_targets
 
@@ -57,8 +57,10 @@ _LEAST_SECONDS = 0.25  # quicker fits are repeated until they have taken this lo
 
 @dataclass(frozen=True)
 class Cell:
-    """One fit, measured."""
+    """One fit, measured; p as text, so that it can be infinite."""
 
+    p: str
+    reg: float
     rel_gap: float
     n_inner_solves: int
     ratio: float
@@ -71,10 +73,19 @@ class Cell:
 class Result:
     """All fits of one problem."""
 
-    problem: Problem
-    cells: dict[tuple[float, float], Cell]
+    name: str
+    title: str
+    n_samples: int
+    n_kernels: int
+    n_classes: int
+    cells: list[Cell]
     peak_matrices: float
     single_seconds: float
+
+    @property
+    def ratio(self) -> float:
+        """Time of a fit over that of one discriminant, the median."""
+        return float(np.median([cell.ratio for cell in self.cells]))
 
 
 def single_kernel_fda(stack: KernelStack, targets: np.ndarray, reg: float) -> np.ndarray:
@@ -119,7 +130,7 @@ def run(problem: Problem, norms: list[float], regs: list[float]) -> Result:
     def model(p: float, reg: float) -> MKFDA:
         return MKFDA("precomputed", normalize=None, p=p, reg=reg, tol=TOL)
 
-    cells, peaks, singles = {}, [], []
+    cells, peaks, singles = [], [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the tables show the gap
         for p in norms:
@@ -130,10 +141,13 @@ def run(problem: Problem, norms: list[float], regs: list[float]) -> Result:
                     lambda fitted=fitted: fitted.fit(stack, labels),
                 )
                 gap = fitted.certificate_.rel_gap
-                cells[p, reg] = Cell(gap, fitted.n_inner_solves_, whole / single)
+                cells.append(Cell(f"{p:.7g}", reg, gap, fitted.n_inner_solves_, whole / single))
                 singles.append(single)
             peaks.append(peak_doubles(lambda p=p: model(p, MEMORY_REG).fit(stack, labels)))
-    return Result(problem, cells, max(peaks) / len(labels) ** 2, float(np.median(singles)))
+    m, _, n = stack.shape
+    peak = max(peaks) / len(labels) ** 2
+    single = float(np.median(singles))
+    return Result(problem.name, str(problem), m, n, problem.n_classes, cells, peak, single)
 
 
 # -- reports -------------------------------------------------------------------------------
@@ -141,31 +155,29 @@ def run(problem: Problem, norms: list[float], regs: list[float]) -> Result:
 
 def table(result: Result) -> str:
     """Markdown table, a row per p and a column per λ."""
-    norms = list(dict.fromkeys(p for p, _ in result.cells))
-    regs = list(dict.fromkeys(reg for _, reg in result.cells))
-    return markdown(
-        ["p", *(f"λ = {reg:g}" for reg in regs)],
-        [[f"{p:.7g}", *(str(result.cells[p, reg]) for reg in regs)] for p in norms],
-    )
+    regs = list(dict.fromkeys(cell.reg for cell in result.cells))
+    rows: dict[str, list[str]] = {}
+    for cell in result.cells:
+        rows.setdefault(cell.p, []).append(str(cell))
+    header = ["p", *(f"λ = {reg:g}" for reg in regs)]
+    return markdown(header, [[p, *cells] for p, cells in rows.items()])
 
 
-def summary(result: Result) -> str:
+def verdicts(result: Result) -> str:
     """The worst figures of a problem beside their bounds, one line."""
-    problem, cells = result.problem, result.cells.values()
-    m, _, n = problem.stack.shape
-    n_outputs = problem.n_classes - 1
-    gap = max(cell.rel_gap for cell in cells)
-    factorizations = max(cell.n_inner_solves for cell in cells)
-    ratios = [cell.ratio for cell in cells]
-    worst = WORST_RATIO[problem.kind]
-    most_matrices = MOST_MATRICES + MOST_PRODUCTS * n * n_outputs / m
+    n_outputs = result.n_classes - 1
+    gap = max(cell.rel_gap for cell in result.cells)
+    factorizations = max(cell.n_inner_solves for cell in result.cells)
+    slowest = max(cell.ratio for cell in result.cells)
+    worst = WORST_RATIO["binary" if result.n_classes == 2 else "multiclass"]
+    most_matrices = MOST_MATRICES + MOST_PRODUCTS * result.n_kernels * n_outputs / result.n_samples
     return (
-        f"{problem.name}: "
+        f"{result.name}: "
         f"worst gap {gap:.1e} ({_verdict(gap, TOL)}); "
         f"most factorisations {factorizations} "
         f"({_verdict(factorizations, MOST_FACTORIZATIONS)}); "
-        f"ratio median {np.median(ratios):.1f} ({_verdict(np.median(ratios), AIM, 'aim')}), "
-        f"worst {max(ratios):.1f} ({_verdict(max(ratios), worst)}); "
+        f"ratio median {result.ratio:.1f} ({_verdict(result.ratio, AIM, 'aim')}), "
+        f"worst {slowest:.1f} ({_verdict(slowest, worst)}); "
         f"memory {result.peak_matrices:.1f} m² "
         f"({_verdict(result.peak_matrices, round(most_matrices, 1))}); "
         f"one single-kernel discriminant {1e3 * result.single_seconds:.3g} ms"
@@ -176,20 +188,26 @@ def _verdict(value: float, bound: float, word: str = "bound") -> str:
     return f"{word} {bound:g}: {'held' if value <= bound else 'MISSED'}"
 
 
-def report(results: list[Result]) -> str:
-    """The page for the documentation."""
+def _measured(results: Results) -> list[Result]:
+    plain = [Result(**part["result"]) for part in results.values()]
+    return [replace(result, cells=[Cell(**cell) for cell in result.cells]) for result in plain]
+
+
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    problems = _measured(results)
     parts = [
         "# Fits of MKFDA against one single-kernel discriminant",
         "Written by `python -m benchmarks.core --write`. Cells: relative gap, factorisations, "
         "time of the whole fit over that of one Fisher discriminant on the plain sum of the "
         "same kernels, timed in turn. Memory is the peak beyond the kernels, in matrices of m² "
         f"doubles, at λ = {MEMORY_REG:g}.",
-        environment(),
+        environments(results),
         "## Summary",
-        "\n".join(f"- {summary(result)}" for result in results),
+        "\n".join(f"- {verdicts(problem)}" for problem in problems),
     ]
-    for result in results:
-        parts += [f"## {result.problem}", table(result)]
+    for problem in problems:
+        parts += [f"## {problem.title}", table(problem)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -202,18 +220,17 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     norms = QUICK_NORMS if options.quick else NORMS
     regs = QUICK_REGS if options.quick else REGS
-    results = []
+    results: Results = {}
     for name in options.sets:
         problem = load(name, PROBLEMS[name])
         if problem is None:
             continue
         print(problem, flush=True)
-        results.append(run(problem, norms, regs))
-        print(f"\n{table(results[-1])}\n", flush=True)
-    for result in results:
-        print(summary(result))
-    if options.write and results:
-        write_page("core", report(results))
+        result = run(problem, norms, regs)
+        print(f"\n{table(result)}\n", flush=True)
+        results[name] = {"result": result}
+    if results:
+        report("core", results, page, options.write, PROBLEMS)
     return int(len(results) < len(options.sets))
 
 

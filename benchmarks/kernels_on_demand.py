@@ -27,8 +27,8 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _data
-from benchmarks._command import command_line, load, write_page
-from benchmarks._tables import environment, markdown
+from benchmarks._command import Results, command_line, load, report
+from benchmarks._tables import environments, markdown
 from manykernels import MKFDA, MKSVC
 from manykernels.kernels import RBFSubsets
 from manykernels.kernels.on_demand import OnDemandKernels
@@ -139,11 +139,11 @@ def findings(rows: list[Row]) -> str:
     """The bounds for 10⁵ kernels, and what 10⁶ would take where they were not run."""
     lines = []
     for name in dict.fromkeys(row.model for row in rows):
-        own = [row for row in rows if row.model == name]
-        last = max(own, key=lambda row: row.n_kernels)
+        fits = [row for row in rows if row.model == name]
+        last = max(fits, key=lambda row: row.n_kernels)
         if last.n_kernels < 10**5:
             continue
-        for row in own:
+        for row in fits:
             if row.n_kernels == 10**5:
                 kept = row.seconds <= MOST_SECONDS and row.peak_gib <= MOST_GIB
                 lines.append(
@@ -169,8 +169,9 @@ def findings(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def report(rows: list[Row]) -> str:
-    """The page for the documentation."""
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    rows = [Row(**row) for part in results.values() for row in part["rows"]]
     parts = [
         "# Kernels on demand",
         "Written by `python -m benchmarks.kernels_on_demand --write`. Gaussian kernels of random "
@@ -180,7 +181,7 @@ def report(rows: list[Row]) -> str:
         'that other programs take, too; "processor" counts all threads of the fit. A sweep '
         "computes all kernels once. Published before, on other machines: 10⁵ kernels of sonar in "
         "7 minutes (SMO-MKL, 2010), 10⁶ with SPG-GMKL (2012).",
-        environment(),
+        environments(results),
         findings(rows),
         markdown(HEADER, [_cells(row) for row in rows], n_left=1),
     ]
@@ -205,15 +206,13 @@ def main(arguments: list[str] | None = None) -> int:
         fit(name, 200, *table)
         print(json.dumps(asdict(fit(name, int(n_kernels), *table))))
         return 0
-    rows = []
+    results: Results = {}
     for size in options.sets[:1] if options.quick else options.sets:
+        rows = results.setdefault(size, {"rows": []})["rows"]
         for name in MODELS:
             rows.append(fit_apart(name, int(size)))
             print(_cells(rows[-1]), file=sys.stderr, flush=True)
-    page = report(rows)
-    print(page)
-    if options.write:
-        write_page("kernels_on_demand", page)
+    report("kernels_on_demand", results, page, options.write, SIZES)
     return 0
 
 

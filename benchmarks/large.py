@@ -1,19 +1,21 @@
 """MKFDA or MKSVC on more samples than kernel matrices fit into memory, by columns.
 
-    python -m benchmarks.large [--machine svm] [--samples 20000] [--cache-gib 2] [--norms 2 1]
-                               [--write]
+    python -m benchmarks.large [--quick] [--sets fda,svm] [--write]
 
-Ten Gaussian kernels of 20 features, two classes whose border bends in five of them, λ = 1 or
-C = 1. The solvers "coordinate" and "interleaved" compute kernel columns when they need them. Shown
-are time and certified gap after every sweep (or round of working sets), time of the whole fit
-(means of the kernels before, leave-one-out after the sweeps), the peak memory of the whole process
-beside what the kernel matrices alone would take, and the accuracy on fresh rows.
+Ten Gaussian kernels of 20 features, two classes whose border bends in five of them: discriminants
+("fda") of 20,000 samples with λ = 1, machines ("svm") of 8,000 with C = 1. The solvers
+"coordinate" and "interleaved" compute kernel columns when they need them. Shown are time and
+certified gap after every sweep (or round of working sets), time of the whole fit (means of the
+kernels before, leave-one-out after the sweeps), the peak memory of the whole process beside what
+the kernel matrices alone would take, and the accuracy on fresh rows. Every fit has a process of
+its own.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import resource
+import subprocess
 import sys
 import time
 import warnings
@@ -24,8 +26,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks._command import write_page
-from benchmarks._tables import environment, markdown
+from benchmarks._command import Results, command_line, report
+from benchmarks._tables import environments, markdown
 from manykernels import MKFDA, MKSVC, rbf_grid
 from manykernels.solvers import Coordinate, Interleaved
 from manykernels.solvers.base import Progress, Solution
@@ -35,7 +37,7 @@ N_FEATURES = 20
 N_FRESH = 2000
 REG = PENALTY = 1.0
 TOL = 1e-3
-NORMS = [2.0, 1.0]
+N_QUICK = 300
 
 _GIB = 2**30
 
@@ -96,12 +98,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Machine:
-    """What is fitted, and by which solver."""
+    """What is fitted, by which solver, and on how much."""
 
-    page: str
     title: str
     parameter: str
     make: Callable[[int, int], tuple[Any, TimedSolver]]
+    n_samples: int
+    cache_gib: float
+    norms: list[float]
 
 
 def _fda(block_size: int, cache_bytes: int) -> tuple[Any, TimedSolver]:
@@ -115,8 +119,8 @@ def _svm(block_size: int, cache_bytes: int) -> tuple[Any, TimedSolver]:
 
 
 MACHINES = {
-    "fda": Machine("large", "discriminants", f"λ = {REG:g}", _fda),
-    "svm": Machine("large_svm", "support vectors", f"C = {PENALTY:g}", _svm),
+    "fda": Machine("Discriminants", f"λ = {REG:g}", _fda, 20000, 2.0, [2.0, 1.0]),
+    "svm": Machine("Support vector machines", f"C = {PENALTY:g}", _svm, 8000, 1.0, [2.0]),
 }
 
 
@@ -143,6 +147,20 @@ def run(
     )
 
 
+def run_apart(machine: str, n_samples: int, p: float) -> Result:
+    """Fit in a process of its own, so that its peak memory can be told."""
+    command = [sys.executable, "-m", "benchmarks.large", "--fit", machine, str(n_samples), str(p)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        lines = []
+        for line in process.stdout or []:
+            lines.append(line)
+            if not line.startswith("{"):
+                print(line, end="", flush=True)
+    if process.returncode:
+        raise RuntimeError(f"The fit of {machine} on {n_samples} samples, p = {p:g}, failed.")
+    return Result(**json.loads(lines[-1]))
+
+
 def table(results: list[Result]) -> str:
     """One row per fit."""
     header = ["p", "sweeps", "gap", "s/sweep", "whole fit, s", "peak memory, GiB", "accuracy"]
@@ -161,32 +179,32 @@ def table(results: list[Result]) -> str:
     return markdown(header, rows)
 
 
-def report(results: list[Result], n_samples: int, cache_gib: float, machine: str = "fda") -> str:
-    """The page for the documentation."""
-    norms = " ".join(f"{result.p:g}" for result in results)
-    command = (
-        f"python -m benchmarks.large --machine {machine} --samples {n_samples} "
-        f"--cache-gib {cache_gib:g} --norms {norms} --write"
-    )
-    solver = MACHINES[machine].make(1, 1)[1].name
-    sweeps = [
-        [f"{result.p:g}", str(k + 1), f"{seconds:.0f}", f"{gap:.1e}"]
-        for result in results
-        for k, (seconds, gap) in enumerate(zip(result.times, result.gaps, strict=True))
-    ]
+def page(results: Results) -> str:
+    """The page of the documentation."""
     parts = [
-        f"# Kernels by columns: {MACHINES[machine].title}",
-        f"Written by `{command}`. {n_samples} samples of {N_FEATURES} features in two classes, "
-        f"{N_KERNELS} Gaussian kernels, {MACHINES[machine].parameter}, relative gap asked "
-        f'for {TOL:g}, `solver="{solver}"` with a cache of {cache_gib:g} GiB. The kernel '
-        f"matrices alone would take {stack_gib(n_samples):.1f} GiB. Peak memory is that of the "
-        "whole process up to then; accuracy that on "
+        "# Kernels by columns",
+        "Written by `python -m benchmarks.large --write`. Two classes, "
+        f"{N_FEATURES} features, {N_KERNELS} Gaussian kernels, relative gap asked for {TOL:g}. "
+        "Peak memory is that of the whole process, one for each fit; accuracy that on "
         f"{N_FRESH} fresh rows.",
-        environment(),
-        table(results),
-        "Gap after each sweep, with the seconds since the start of the fit:",
-        markdown(["p", "sweep", "seconds", "relative gap"], sweeps),
+        environments(results),
     ]
+    for name, part in results.items():
+        machine, fits = MACHINES[name], [Result(**fit) for fit in part["fits"]]
+        sweeps = [
+            [f"{fit.p:g}", str(k + 1), f"{seconds:.0f}", f"{gap:.1e}"]
+            for fit in fits
+            for k, (seconds, gap) in enumerate(zip(fit.times, fit.gaps, strict=True))
+        ]
+        parts += [
+            f"## {machine.title}",
+            f"{part['n_samples']} samples, {machine.parameter}, "
+            f'`solver="{machine.make(1, 1)[1].name}"` with a cache of {part["cache_gib"]:g} GiB. '
+            f"The kernel matrices alone would take {stack_gib(part['n_samples']):.1f} GiB.",
+            table(fits),
+            "Gap after each sweep, with the seconds since the start of the fit:",
+            markdown(["p", "sweep", "seconds", "relative gap"], sweeps),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -197,28 +215,24 @@ def stack_gib(n_samples: int) -> float:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.large", description="Fits by columns, on many samples."
-    )
-    parser.add_argument("--machine", choices=sorted(MACHINES), default="fda")
-    parser.add_argument("--samples", type=int, default=20000)
-    parser.add_argument("--cache-gib", type=float, default=2.0)
-    parser.add_argument("--norms", type=float, nargs="+", default=NORMS)
-    parser.add_argument("--write", action="store_true", help="write the page")
+    parser = command_line("large", "Fits by columns, on many samples.", list(MACHINES))
+    parser.add_argument("--fit", nargs=3, metavar=("MACHINE", "ROWS", "P"), help="one, as JSON")
     options = parser.parse_args(arguments)
-    print(
-        f"{options.samples} samples, {N_KERNELS} kernels: a stack would take "
-        f"{stack_gib(options.samples):.1f} GiB"
-    )
-    results = []
-    for p in options.norms:
-        print(f"p = {p:g}", flush=True)
-        cache_bytes = int(options.cache_gib * _GIB)
-        results.append(run(options.samples, p, cache_bytes, machine=options.machine))
-        print(table(results), flush=True)
-        if options.write:
-            page = report(results, options.samples, options.cache_gib, options.machine)
-            write_page(MACHINES[options.machine].page, page)
+    if options.fit:
+        name, n_rows, p = options.fit
+        cache_bytes = int(MACHINES[name].cache_gib * _GIB)
+        print(json.dumps(vars(run(int(n_rows), float(p), cache_bytes, machine=name))))
+        return 0
+    results: Results = {}
+    for name in options.sets:
+        machine = MACHINES[name]
+        n_samples = N_QUICK if options.quick else machine.n_samples
+        fits = []
+        for p in machine.norms:
+            print(f"{name}, {n_samples} samples, p = {p:g}", flush=True)
+            fits.append(run_apart(name, n_samples, p))
+        results[name] = {"n_samples": n_samples, "cache_gib": machine.cache_gib, "fits": fits}
+    report("large", results, page, options.write, MACHINES)
     return 0
 
 

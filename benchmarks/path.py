@@ -21,9 +21,9 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV, train_test_split
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import command_line, load, write_page
+from benchmarks._command import Results, command_line, load, report
 from benchmarks._problems import Problem, mfeat10
-from benchmarks._tables import environment, markdown, verdict
+from benchmarks._tables import environments, markdown, verdict
 from manykernels import MKFDA, MKFDACV
 from manykernels.solvers.path import PAPER_NORMS
 
@@ -51,7 +51,7 @@ WAYS = [Way("five folds", None, TOL, MOST_FITS), Way("closed form", "closed-form
 class Cost:
     """The grid in units of single fits."""
 
-    way: Way
+    way: str
     seconds: float
     seconds_per_fit: float
     n_points: int
@@ -69,7 +69,7 @@ class Choice:
 
     name: str
     seconds: float
-    p: float
+    p: str
     reg: float
     score: float
     held_out: float
@@ -100,7 +100,7 @@ def measure_costs(problem: Problem, ps: Any, regs: Any) -> list[Cost]:
         results = model.cv_results_
         costs.append(
             Cost(
-                way=way,
+                way=way.name,
                 seconds=seconds,
                 seconds_per_fit=float(np.median(singles)),
                 n_points=len(results["params"]),
@@ -127,21 +127,24 @@ def compare_choices(problem: Problem, ps: Any, regs: Any) -> list[Choice]:
         path, seconds = chosen(way, ps, regs, train, y)
         score = path.score(test, y_test)
         name = f"MKFDACV, {way.name}"
-        choices.append(Choice(name, seconds, path.p_, path.reg_, path.best_score_, score))
+        choices.append(Choice(name, seconds, f"{path.p_:.4g}", path.reg_, path.best_score_, score))
     grid = {"p": list(ps), "reg": list(regs)}
     search, seconds = timed(
         lambda: GridSearchCV(MKFDA("precomputed", tol=TOL), grid, cv=5).fit(train, y)
     )
     best, score = search.best_params_, search.score(test, y_test)
     name = "GridSearchCV, five folds"
-    return [*choices, Choice(name, seconds, best["p"], best["reg"], search.best_score_, score)]
+    return [
+        *choices,
+        Choice(name, seconds, f"{best['p']:.4g}", best["reg"], search.best_score_, score),
+    ]
 
 
 def cost_table(costs: list[Cost]) -> str:
     """A row per way to judge."""
     rows = [
         [
-            cost.way.name,
+            cost.way,
             f"{cost.seconds:.1f}",
             str(cost.n_inner_solves),
             f"{cost.fits:.0f}",
@@ -157,7 +160,7 @@ def cost_verdicts(costs: list[Cost]) -> str:
     """Whether bounds are held."""
     lines = []
     for cost in costs:
-        way = cost.way
+        way = next(way for way in WAYS if way.name == cost.way)
         bounds = [f"gap bound {way.most_gap:g}: {verdict(cost.worst_gap <= way.most_gap)}"]
         if way.most_fits is not None:
             bounds.append(f"bound {way.most_fits:g}: {verdict(cost.fits <= way.most_fits)}")
@@ -168,15 +171,32 @@ def cost_verdicts(costs: list[Cost]) -> str:
     return "\n".join(lines)
 
 
-def page(problem: Problem, costs: list[Cost], choices: list[Choice]) -> str:
-    n_judged = len(problem.labels) - min(N_LEARN, len(problem.labels) // 2)
+def measure(problem: Problem, ps: Any, regs: Any) -> dict[str, Any]:
+    """Costs and choices, as the page reads them."""
+    costs = measure_costs(problem, ps, regs)
+    print(cost_verdicts(costs), flush=True)
+    return {
+        "problem": str(problem),
+        "n_rows": len(problem.labels),
+        "n_learn": min(N_LEARN, len(problem.labels) // 2),
+        "costs": costs,
+        "choices": compare_choices(problem, ps, regs),
+    }
+
+
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    (part,) = results.values()
+    costs = [Cost(**cost) for cost in part["costs"]]
+    choices = [Choice(**choice) for choice in part["choices"]]
+    n_judged = part["n_rows"] - part["n_learn"]
     *paths, search = choices
     error = np.sqrt(search.held_out * (1 - search.held_out) / n_judged)
     rows = [
         [
             choice.name,
             f"{choice.seconds:.1f}",
-            f"{choice.p:.4g}",
+            choice.p,
             f"{choice.reg:.3g}",
             f"{choice.score:.4f}",
             f"{choice.held_out:.4f}",
@@ -191,13 +211,13 @@ def page(problem: Problem, costs: list[Cost], choices: list[Choice]) -> str:
         f"{path.held_out - search.held_out:+.4f}."
         for path, ratio in zip(paths, ratios, strict=True)
     ]
-    return "\n\n".join(
+    text = "\n\n".join(
         [
             "# The price of choosing p and λ",
             "Written by `python -m benchmarks.path --write`. Seconds: of the processor, one "
             "thread.",
-            environment(),
-            f"## Cost of the grid\n\n{problem}.",
+            environments(results),
+            f"## Cost of the grid\n\n{part['problem']}.",
             f"{costs[0].n_points} points; one fit takes {costs[0].seconds_per_fit:.2f} s, "
             "choice of the rule and calibration included. Five folds learn kernel scales, weights "
             "and discriminant again, each from four fifths of the samples; the closed form leaves "
@@ -205,7 +225,7 @@ def page(problem: Problem, costs: list[Cost], choices: list[Choice]) -> str:
             cost_table(costs),
             cost_verdicts(costs),
             "## Against a search",
-            f"All learn from {len(problem.labels) - n_judged} rows, in one process, and are "
+            f"All learn from {part['n_learn']} rows, in one process, and are "
             f"judged on the other {n_judged}. The own score is that of the chosen point, on "
             "held-out samples: the best of many.",
             markdown(header, rows),
@@ -213,6 +233,7 @@ def page(problem: Problem, costs: list[Cost], choices: list[Choice]) -> str:
             f"One standard error of an accuracy is {error:.4f}.",
         ]
     )
+    return text + "\n"
 
 
 def main() -> None:
@@ -228,12 +249,7 @@ def main() -> None:
             problem.name, problem.title, problem.stack[np.ix_(rows, rows)], problem.labels[rows]
         )
         ps, regs = ps[::3], regs[::3]
-    costs = measure_costs(problem, ps, regs)
-    print(cost_verdicts(costs), flush=True)
-    text = page(problem, costs, compare_choices(problem, ps, regs))
-    print(text)
-    if options.write:
-        write_page("path", text + "\n")
+    report("path", {"mfeat10": measure(problem, ps, regs)}, page, options.write)
 
 
 if __name__ == "__main__":

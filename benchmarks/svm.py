@@ -28,25 +28,44 @@ compilation of the loops is measured apart.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from benchmarks import _svm_outer as outer
 from benchmarks import _svm_single as single
-from benchmarks._command import command_line, load, write_page
+from benchmarks._command import Results, command_line, load, report
 from benchmarks._svm_sets import MACHINES, PROBLEMS
-from benchmarks._tables import environment
+from benchmarks._tables import environments
 
 SETS = list(dict.fromkeys([*MACHINES, *PROBLEMS]))
 
 
-def page(compilation: str, duels: list[single.Duel], results: list[outer.Result]) -> str:
-    """The page for the documentation."""
+def _duels(results: Results) -> list[single.Duel]:
+    """Both SMO on every set, as they were measured."""
+    return [
+        single.from_values(duel) for part in results.values() for duel in part.get("duels", [])
+    ]
+
+
+def _solvers(results: Results) -> list[outer.Result]:
+    """All solvers on every set, as they were measured."""
+    return [
+        outer.from_values(name, part["solvers"])
+        for name, part in results.items()
+        if "solvers" in part
+    ]
+
+
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    duels, solvers = _duels(results), _solvers(results)
+    compilation = results.get("compilation", {}).get("seconds")
     parts = [
         "# Support vector machines",
         "Written by `python -m benchmarks.svm --write`. Seconds are those of the processor with "
         "one thread, best of several runs, contenders in turn.",
-        environment(),
+        environments(results),
         "## Verdicts",
-        "\n".join(f"- {line}" for line in verdicts(duels, results)),
+        "\n".join(f"- {line}" for line in verdicts(duels, solvers)),
         "## SMO against LIBSVM on one kernel",
         f'`solve_box` and `SVC(kernel="precomputed").fit`, both to violations of {single.TOL:g}.'
         " Ours includes products with the kernel, the copies that shrinking makes and the proof "
@@ -55,7 +74,7 @@ def page(compilation: str, duels: list[single.Duel], results: list[outer.Result]
         "alone. LIBSVM keeps rows of the kernel in single precision, up to 200 MB by default "
         "(`cache_size`); all rows of these kernels fit. The gap is (P − D)/|D|, for LIBSVM's dual "
         "variables by the same formulas.",
-        compilation,
+        *([single.compile_line(*compilation)] if compilation else []),
         "### Cold",
         single.cold_table(duels),
         "### Warm",
@@ -73,8 +92,8 @@ def page(compilation: str, duels: list[single.Duel], results: list[outer.Result]
         "alone\" that of its weights only, as in the papers. Newton's p = 1 is measured again in "
         "turn with the others.",
     ]
-    for result in results:
-        parts += [f"### {result.problem}", outer.newton_table(result.newton)]
+    for result in solvers:
+        parts += [f"### {result.title}", outer.newton_table(result.newton)]
         parts += ["At p = 1:", outer.others_table(result)]
     return "\n\n".join(parts) + "\n"
 
@@ -83,54 +102,50 @@ def verdicts(duels: list[single.Duel], results: list[outer.Result]) -> list[str]
     return [*single.verdicts(duels), *outer.verdicts(results)]
 
 
-def run_single(names: list[str], quick: bool) -> tuple[list[single.Duel], int]:
-    """Both SMO on every set there is, and how many sets there were not."""
-    duels, n_missing = [], 0
-    for name in names:
-        machine = load(name, lambda name=name: MACHINES[name](quick))
-        if machine is None:
-            n_missing += 1
-            continue
-        print(f"{machine}\n", flush=True)
-        latest = [single.duel(machine, C) for C in single.PENALTIES]
-        print(f"{single.cold_table(latest)}\n\n{single.warm_table(latest)}\n", flush=True)
-        duels += latest
-    return duels, n_missing
+def run_single(name: str, quick: bool) -> list[single.Duel] | None:
+    """Both SMO on a set; None if its data are missing."""
+    machine = load(name, lambda: MACHINES[name](quick))
+    if machine is None:
+        return None
+    print(f"{machine}\n", flush=True)
+    duels = [single.duel(machine, C) for C in single.PENALTIES]
+    print(f"{single.cold_table(duels)}\n\n{single.warm_table(duels)}\n", flush=True)
+    return duels
 
 
-def run_outer(names: list[str], quick: bool) -> tuple[list[outer.Result], int]:
-    """All solvers on every set there is, and how many sets there were not."""
+def run_outer(name: str, quick: bool) -> outer.Result | None:
+    """All solvers on a set; None if its data are missing."""
     penalties = outer.QUICK_PENALTIES if quick else outer.PENALTIES
-    results, n_missing = [], 0
-    for name in names:
-        problem = load(name, lambda name=name: PROBLEMS[name](quick))
-        if problem is None:
-            n_missing += 1
-            continue
-        print(f"{problem}\n", flush=True)
-        newton = outer.run_newton(problem, penalties, outer.NORMS, _progress)
-        print(f"{outer.newton_table(newton)}\n", flush=True)
-        others = outer.run_others(problem, penalties, _progress)
-        results.append(outer.Result(problem, newton, others))
-        print(f"{outer.others_table(results[-1])}\n", flush=True)
-    return results, n_missing
+    problem = load(name, lambda: PROBLEMS[name](quick))
+    if problem is None:
+        return None
+    print(f"{problem}\n", flush=True)
+    newton = outer.run_newton(problem, penalties, outer.NORMS, _progress)
+    print(f"{outer.newton_table(newton)}\n", flush=True)
+    others = outer.run_others(problem, penalties, _progress)
+    result = outer.Result(problem.name, str(problem), newton, others)
+    print(f"{outer.others_table(result)}\n", flush=True)
+    return result
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; 1 if the data of a set were missing."""
     parser = command_line("svm", "SMO against LIBSVM, and solvers for kernel weights.", SETS)
     options = parser.parse_args(arguments)
-    compilation = single.compile_line(*single.first_solves())
-    print(f"{compilation}\n", flush=True)
-    singles = [name for name in MACHINES if name in options.sets]
-    duels, n_missing = run_single(singles, options.quick)
-    several = [name for name in PROBLEMS if name in options.sets]
-    results, n_more = run_outer(several, options.quick)
-    for line in verdicts(duels, results):
-        print(line)
-    if options.write and (duels or results):
-        write_page("svm", page(compilation, duels, results))
-    return int(n_missing + n_more > 0)
+    results: Results = {"compilation": {"seconds": single.first_solves()}}
+    n_missing = 0
+    for name in options.sets:
+        part: dict[str, Any] = {}
+        if name in MACHINES:
+            part["duels"] = run_single(name, options.quick)
+        if name in PROBLEMS:
+            part["solvers"] = run_outer(name, options.quick)
+        if None in part.values():
+            n_missing += 1
+        else:
+            results[name] = part
+    report("svm", results, page, options.write, ["compilation", *SETS])
+    return int(n_missing > 0)
 
 
 def _progress(line: str) -> None:

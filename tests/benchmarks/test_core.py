@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import core
+from benchmarks import _command, core
 from manykernels import rbf_grid
 
 
@@ -39,15 +39,17 @@ def test_functions_are_timed_in_turn(monkeypatch):
 def test_tables_and_verdicts(problem, monkeypatch):
     monkeypatch.setattr(core, "_LEAST_SECONDS", 0.0)
     result = core.run(problem, [1.0, np.inf], [0.01, 1.0])
-    assert max(cell.rel_gap for cell in result.cells.values()) <= core.TOL
+    assert max(cell.rel_gap for cell in result.cells) <= core.TOL
     assert len(core.table(result).splitlines()) == 4
-    assert "bound 1e-06: held" in core.summary(result)
-    assert "small: a small problem (60 samples, 3 kernels, 3 classes)" in core.report([result])
+    text = core.page(_command.with_environment({"small": {"result": result}}))
+    assert "bound 1e-06: held" in text
+    assert "small: a small problem (60 samples, 3 kernels, 3 classes)" in text
+    assert "| inf " in text
 
 
-def test_a_missed_bound_is_reported_as_missed(problem):
-    cells = {(1.0, 1.0): core.Cell(rel_gap=1e-5, n_inner_solves=9, ratio=11.0)}
-    line = core.summary(core.Result(problem, cells, peak_matrices=20.0, single_seconds=1.0))
+def test_a_missed_bound_is_reported_as_missed():
+    cells = [core.Cell("1", 1.0, rel_gap=1e-5, n_inner_solves=9, ratio=11.0)]
+    line = core.verdicts(core.Result("small", "small: title", 60, 3, 3, cells, 20.0, 1.0))
     assert line.count("MISSED") == 5
     assert "held" not in line
 

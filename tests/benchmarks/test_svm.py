@@ -24,7 +24,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(_svm_outer, "PATIENCE", 1.0)
 
 
-def row(solver="newton", *, C=1.0, p=1.0, n_solves=5, seconds=1.0, gap=1e-5):
+def row(solver="newton", *, C=1.0, p="1", n_solves=5, seconds=1.0, gap=1e-5):
     return _svm_outer.Row(C, p, solver, n_solves, seconds, gap)
 
 
@@ -43,9 +43,9 @@ def made_duel(**changes):
 def test_both_programs_solve_the_same_machine():
     machine = _svm_sets.synthetic_machine(quick=True)
     duel = _svm_single.duel(machine, 1.0)
-    for one in (duel.cold, duel.libsvm, duel.warm, duel.libsvm_changed):
-        assert 0.0 <= one.rel_gap < 1e-2
-        assert one.n_steps > 0
+    for result in (duel.cold, duel.libsvm, duel.warm, duel.libsvm_changed):
+        assert 0.0 <= result.rel_gap < 1e-2
+        assert result.n_steps > 0
     assert duel.warm.n_steps < duel.cold.n_steps
 
 
@@ -114,7 +114,7 @@ def test_a_walk_without_time_is_stopped(problem):
     assert not stopped.reached
     assert stopped.n_solves == 1
     assert "stopped after" in stopped.end
-    result = _svm_outer.Result(problem, [row()], [row(), stopped])
+    result = _svm_outer.Result("small", "small: title", [row()], [row(), stopped])
     assert "≥ " in _svm_outer.others_table(result)
 
 
@@ -137,11 +137,11 @@ def test_solvers_take_turns_and_those_that_fail_only_one(problem, monkeypatch):
 
 
 def test_too_many_solves_and_gaps_not_reached_are_told(problem):
-    cells = [row(), row(p=2.0, n_solves=15), row(C=100.0, gap=1e-2)]
-    line = _svm_outer.verdicts([_svm_outer.Result(problem, cells, [])])[0]
+    cells = [row(), row(p="2", n_solves=15), row(C=100.0, gap=1e-2)]
+    line = _svm_outer.verdicts([_svm_outer.Result("small", "small: title", cells, [])])[0]
     assert "worst 15 (small, C = 1, p = 2): MISSED in 2 of 3 cells" in line
     assert "not reached: small, C = 100, p = 1, gap 1.0e-02" in line
-    line = _svm_outer.verdicts([_svm_outer.Result(problem, cells[:1], [])])[0]
+    line = _svm_outer.verdicts([_svm_outer.Result("small", "small: title", cells[:1], [])])[0]
     assert line.endswith("at most 12 asked, worst 5 (small, C = 1, p = 1): held")
 
 
@@ -152,7 +152,7 @@ def test_ratios_to_newton_beside_their_bounds(problem):
         row("reduced-gradient", seconds=9.0, gap=1e-3),
         row("analytic", seconds=2.0),
     ]
-    result = _svm_outer.Result(problem, [row()], others)
+    result = _svm_outer.Result("small", "small: title", [row()], others)
     lines = {line.split()[0]: line for line in _svm_outer.verdicts([result])}
     silp, simple, analytic = (lines[name] for name in ("silp", "reduced-gradient", "analytic"))
     assert "at least 5 asked, worst 4.00 (small, C = 1: 40 solves, 4 s;" in silp
