@@ -125,7 +125,6 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.denoising
 	$(BIN)/python -m benchmarks.simulation
 	$(BIN)/python -m benchmarks.large
-	$(BIN)/python -m benchmarks.large --machine svm
 	$(BIN)/python -m benchmarks.svm
 	$(BIN)/python -m benchmarks.easymkl
 	$(BIN)/python -m benchmarks.ridge
