@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .discriminant import fisher_targets
@@ -24,6 +23,7 @@ from .kernels import KernelStack
 from .kernels.spectral import VARIANCE_RULES, VARIANCES, n_leading, spectrum
 from .kernels.transforms import Center, centered_trace
 from .utils.folds import equal_kernel_rows, groups_to_keep, stratified_folds
+from .utils.sklearn import check_classes
 
 #: Default candidates of the regularisation λ, for kernels of unit variance: two decades on each
 #: side of the λ at which penalty and loss have equal weight.
@@ -52,7 +52,7 @@ class CrossValidatedErrors:
             raise ValueError(f"folds must be an integer of at least 2, got {folds!r}.")
         if y is None:
             raise ValueError('Denoise(variance="cv") needs class labels: fit(stack, y).')
-        check_classification_targets(y)
+        check_classes(y)
         y = np.asarray(y)
         several = y.ndim == 2 and y.shape[1] > 1
         columns = list(y.T) if several else [column_or_1d(y)]

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from .kernels import KernelStack
@@ -33,7 +32,7 @@ from .kernels.stack import check_stack
 from .losses.left_out import FoldOutputs, LeftOut
 from .utils.folds import effective_size, standard_error, stratified_folds
 from .utils.numerics import ACCUMULATED, EPS, ROUNDING
-from .utils.sklearn import check_y
+from .utils.sklearn import check_classes, check_y
 
 # -- Kernels of samples together with their targets, weights and groups ---------------------------
 
@@ -194,7 +193,7 @@ def labelled_stack(
         )
     y, sample_weight = matched_targets(stack.row_samples, y=y, sample_weight=sample_weight)
     y = check_y(y, multi_output=False)
-    check_classification_targets(y)
+    check_classes(y)
     check_consistent_length(stack, y)
     stack = check_stack(stack, centered=True)
     classes, labels = np.unique(y, return_inverse=True)

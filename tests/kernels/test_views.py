@@ -418,10 +418,25 @@ def test_targets_are_matched_by_position_without_common_labels():
         (y, None),
         ([2, 0, 1], labels),
         (y, np.arange(3)),
-        (pd.Series(range(3), index=list("cca")), labels),
-        (y, np.array(["b", "a", "a"], dtype=object)),
+        (pd.Series(range(3), index=[7, 7, 2]), np.array([7, 2, 7])),
+        (pd.Series(range(3), index=list("cca")), np.array(list("cca"), dtype=object)),
     ):
         assert matched_y(values, samples) is values
+
+
+def test_names_that_cannot_be_matched_are_refused():
+    labels = np.array(["a", "b", "c"], dtype=object)
+    y = pd.Series([2, 0, 1], index=["c", "a", "b"])
+    match = r"of y \('A', 'B'\) and of X \('a', 'b'\) have none in common.*y\.to_numpy\(\)"
+    with pytest.raises(ValueError, match=match):
+        matched_y(pd.Series(range(3), index=list("ABC")), labels)
+    for values, samples, repeated in (
+        (pd.Series(range(3), index=list("cca")), labels, "c"),
+        (y, np.array(["b", "a", "a"], dtype=object), "a"),
+        (pd.Series(range(3), index=list("baa")), np.array(list("aba"), dtype=object), "a"),
+    ):
+        with pytest.raises(ValueError, match=rf"some are repeated, such as '{repeated}'"):
+            matched_y(values, samples)
 
 
 def test_targets_with_some_labels_of_others_are_refused_with_counts():

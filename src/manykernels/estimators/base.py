@@ -266,8 +266,9 @@ def fits(fit: Fit) -> Fit:
         Class labels of any kind, or the numbers of a regression; ignored where nothing is to be
         predicted. A pandas Series or frame is matched with the rows of X by label if both have
         the same labels, in another order with a warning; only some in common are refused, and so
-        are the numbers 0, 1, 2, … in order on one side and shuffled on the other. Without common
-        labels, or with repeated ones, it is matched by position, and so are arrays.
+        are the numbers 0, 1, 2, … in order on one side and shuffled on the other. Names that are
+        repeated, or of which none is in common, are refused. Other labels without any in common,
+        or with repeated ones, are matched by position, and so are arrays.
     sample_weight : array-like of shape (n_samples,), optional
         Matched with the rows of X as y is. A sample of weight two counts as two, one of weight
         zero as none. Weights below the

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 
 from ..kernels.auto import kernels_for
 from ..kernels.columns import trained_columns
@@ -28,7 +27,14 @@ from ..scale.sampling import Census, Plan, Reservoir, Sample, first_rows, units_
 from ..utils.files import GIB
 from ..utils.folds import about_groups, group_numbers, splits_of_rows
 from ..utils.numerics import ROUNDING, available_memory, n_threads
-from ..utils.sklearn import StrOptions, check_y, num_samples, safe_indexing, warn_caller
+from ..utils.sklearn import (
+    StrOptions,
+    check_classes,
+    check_y,
+    num_samples,
+    safe_indexing,
+    warn_caller,
+)
 from .base import KernelEstimator, estimator
 from .inputs import (
     FEATURES,
@@ -234,7 +240,7 @@ class Gathering:
         size = self.approximation.block_size
         if self.classifies and isinstance(y, np.ndarray | list):
             y = check_y(y, multi_output=False)
-            check_classification_targets(y)
+            check_classes(y)
         gaps = may_have_gaps(self.estimator)
         return row_blocks(X, y, sample_weight, block_size=size, needs_y=True, allow_nan=gaps)
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
 from ..kernels.tables import (
@@ -26,7 +26,7 @@ from ..kernels.tables import (
 )
 from ..utils.folds import about_groups, group_numbers
 from ..utils.numerics import EPS
-from ..utils.sklearn import check_sample_weight, check_y, num_samples, warn_caller
+from ..utils.sklearn import check_classes, check_sample_weight, check_y, num_samples, warn_caller
 from .inputs import TrainingMatrices, TrainingTable, read_training
 
 # Bounds of the median weight, which is multiplied with C and with kernels and compared with reg:
@@ -305,7 +305,7 @@ def labelled_rows(
         return _rows_of_labels(estimator, X, y, sample_weight, class_weight, groups, heaviest)
     data = _read_with_targets(estimator, X, y)
     y = check_y(y, multi_output=False)
-    check_classification_targets(y)
+    check_classes(y)
     check_consistent_length(data.X, y)
     data, numbers, counts = _weighted(estimator, data, sample_weight, heaviest)
     n_rows, y = len(y), y[numbers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -289,7 +290,9 @@ def matched_targets(labels: object, *, quiet: bool = False, **targets: Any) -> t
     - The same numbers 0, 1, 2, …, in order on one side only: an error, since they may be labels,
       or the default index of rows that were shuffled before.
     - Only some labels in common: an error.
-    - No labels in common, repeated labels, or no labels: by position, as in scikit-learn.
+    - Texts that differ, and have none in common or are repeated: an error.
+    - Other labels without any in common, repeated labels, or no labels: by position, as in
+      scikit-learn.
     """
     ordered, moved = [], []
     for name, values in targets.items():
@@ -325,6 +328,7 @@ def _places_of(labels: Any, index: Any, what: str) -> list[int] | None:
     unique = len(places) == len(target_labels) and len(set(samples)) == len(samples)
     shared = [label for label in samples if label in places]
     if not unique or not shared:
+        _refuse_texts(targets.tolist(), samples, what)
         return None
     if len(shared) < max(len(target_labels), len(samples)):
         _refuse_some_shared(target_labels, samples, len(shared), what)
@@ -337,6 +341,22 @@ def _places_of(labels: Any, index: Any, what: str) -> list[int] | None:
             f"By position: pass {what}.to_numpy(), or both with .reset_index(drop=True)."
         )
     return [places[label] for label in samples]
+
+
+def _refuse_texts(targets: list[Any], samples: list[Any], what: str) -> None:
+    """Raise if labels that differ, and cannot be matched, are names and not row numbers."""
+    if not all(isinstance(label, str) for label in targets + samples):
+        return
+    problem = "have none in common"
+    if set(targets) & set(samples):
+        counts = Counter(samples), Counter(targets)
+        repeated = next(label for count in counts for label in count if count[label] > 1)
+        problem = f"differ, and some are repeated, such as {repeated!r}"
+    raise ValueError(
+        f"The labels of {what} ({shown(targets[:2])}) and of X ({shown(samples[:2])}) {problem}, "
+        "so rows cannot be matched by label. Give both the same labels in the same order, or, if "
+        f"the rows belong together by position, pass {what} as an array, {what}.to_numpy()."
+    )
 
 
 def _refuse_some_shared(

@@ -28,6 +28,7 @@ from sklearn.utils._set_output import _SetOutputMixin as SetOutputMixin
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.metaestimators import _safe_split as safe_split
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _check_y as check_y
 from sklearn.utils.validation import _num_samples as num_samples
@@ -41,6 +42,7 @@ __all__ = [
     "SetOutputMixin",
     "StrOptions",
     "VisualBlock",
+    "check_classes",
     "check_sample_weight",
     "check_y",
     "get_column_indices",
@@ -56,6 +58,19 @@ __all__ = [
 def sample_weights(sample_weight: ArrayLike | None, X: object) -> np.ndarray:
     """Return sample weights of the rows of `X` as float64, by default ones; none is negative."""
     return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def check_classes(y: ArrayLike) -> None:
+    """Raise a ValueError unless `y` holds classes: strings only, or no strings."""
+    values = y.ravel().tolist() if isinstance(y, np.ndarray) and y.dtype == object else []
+    strings = [isinstance(value, str) for value in values]
+    if any(strings) and not all(strings):
+        string, other = strings.index(True), strings.index(False)
+        raise ValueError(
+            f"y holds strings and others, such as {values[string]!r} at row {string} and "
+            f"{values[other]!r} at row {other}: make them all strings, y.astype(str)."
+        )
+    check_classification_targets(y)
 
 
 # -- Groups of samples as an argument of ``fit`` --------------------------------------------------

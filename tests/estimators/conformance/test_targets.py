@@ -68,6 +68,10 @@ def test_several_targets(entry, form):
         (np.zeros(N_ROWS), r"at least 2 classes, got 1 class: \[0\.0\]"),
         (["same"] * N_ROWS, r"at least 2 classes, got 1 class: \['same'\]"),
         (X[:, 0], "Unknown label type: continuous"),
+        (
+            np.array([1, *"ab" * 5, "a"], dtype=object),
+            "strings and others, such as 'a' at row 1 and 1 at row 0: make them all strings",
+        ),
     ],
 )
 def test_labels_that_are_no_classes(entry, form, target, message):
