@@ -57,10 +57,10 @@ print(f"accuracy {model.score(X_test, y_test):.1%}")
 # ------
 
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-gaps = model.history_["rel_gap"]
-ax.semilogy(range(1, len(gaps) + 1), gaps, marker="o", color="#0072b2")
-ax.axhline(model.tol, color="#b8b8b8", linewidth=1)
-ax.set_xticks(range(1, len(gaps) + 1))
-ax.set(xlabel="sweep", ylabel="relative gap", title="until the tolerance is reached")
+largest = used[np.argsort(model.weights_[used])][-8:]
+columns = [", ".join(map(str, model.union_.kernels_[j][1].columns)) for j in largest]
+ax.barh(range(len(largest)), model.weights_[largest], color="#0072b2")
+ax.set_yticks(range(len(largest)), columns)
+ax.set(xlabel="weight", ylabel="columns", title="kernels with the largest weights")
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -13,6 +13,7 @@ from sklearn.base import is_classifier
 
 from ..estimators.kernel_data import KernelPredictor
 from ..kernels import Views
+from ..kernels.composition import views_of
 from ..kernels.slopes import form_of, squared_factors
 from ..kernels.tables import (
     SharedTable,
@@ -27,7 +28,6 @@ from ..utils.numerics import ACCUMULATED, TINY
 from ..utils.sklearn import safe_indexing
 from .effects import Effects, linear_effects
 from .importance import Begun
-from .study import used_views
 
 # -- Columns of tables ----------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ def columns_of(begun: Begun, columns: Any) -> list[ColumnsOfView]:
             f"column_importance needs samples that have all views; {len(lacking)} of "
             f"{len(X.present)} lack some, the first at row {lacking[0]}: leave these samples out."
         )
-    used = [used_views(kernel) for _, kernel in union.kernels_]
+    used = [views_of(kernel) for _, kernel in union.kernels_]
     return [
         ColumnsOfView.of(
             name,
@@ -140,7 +140,7 @@ def method_for(method: str, begun: Begun, columns: list[ColumnsOfView]) -> str:
     for view in columns:
         for j in view.kernels:
             name, kernel = kernels[j]
-            form = form_of(kernel) if len(used_views(kernel)) < 2 else None
+            form = form_of(kernel) if len(views_of(kernel)) < 2 else None
             forms.add(form)
             if form is None or (form != "linear" and method == "linear"):
                 reason = reason or f"kernel {name!r} ({kernel._title}) is not of that kind"

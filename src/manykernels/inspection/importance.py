@@ -40,13 +40,13 @@ from .study import (
     at_chosen_norm,
     checked_learner,
     checked_scoring,
+    kernels_of_views,
     learns_kernels,
     of_plain_sum,
     refuse_without_probabilities,
     searches,
     splits_of,
     strata_of,
-    views_of,
     without_search,
 )
 
@@ -671,7 +671,9 @@ def view_importance(
         strata=strata,
     )
     study, learner, fitted, rng = begun.study, begun.learner, begun.fitted, begun.rng
-    of_views = views_of(study.stack, getattr(begun.source, "union", None), begun.data.X, views)
+    of_views = kernels_of_views(
+        study.stack, getattr(begun.source, "union", None), begun.data.X, views
+    )
     splits = begun.splits(cv)
     n_folds = int(fitted.n_splits_) if splits is None and searches(learner) else 1
     study = replace(study, splits=splits, n_folds=n_folds)

@@ -20,7 +20,7 @@ from ..estimators.prediction import KernelClassifier, chosen_classes
 from ..estimators.smooth import GeneralizedRegressor, loss_maker
 from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.auto import kernels_for
-from ..kernels.composition import OfView
+from ..kernels.composition import views_of
 from ..kernels.tables import Table
 from ..metrics.survival import concordance_index, concordance_influences
 from ..solvers.base import DEFAULT_SOLVER, as_solver
@@ -513,7 +513,7 @@ class ViewKernels:
     exclusive: np.ndarray
 
 
-def views_of(
+def kernels_of_views(
     stack: KernelStack, union: KernelUnion | None, X: Table, given: Any
 ) -> list[ViewKernels]:
     """Return the kernels of the `given` views, of the views of X, or each kernel as a view.
@@ -543,7 +543,7 @@ def views_of(
 
 
 def _of_tables(union: KernelUnion, X: Views) -> list[ViewKernels]:
-    used = [used_views(kernel) for kernel in dict(union.kernels).values()]
+    used = [views_of(kernel) for kernel in dict(union.kernels).values()]
     views = []
     for name in X:
         kernels = [j for j, names in enumerate(used) if name in names]
@@ -555,14 +555,6 @@ def _of_tables(union: KernelUnion, X: Views) -> list[ViewKernels]:
         exclusive = [j for j in kernels if used[j] == {name}]
         views.append(ViewKernels(name, np.array(kernels), np.array(exclusive, dtype=int)))
     return views
-
-
-def used_views(kernel: object) -> set[str]:
-    """Return the names of the views that a kernel, a sum or a product of kernels uses."""
-    if isinstance(kernel, OfView):
-        return {kernel.view}
-    operands = [getattr(kernel, side, None) for side in ("left", "right")]
-    return {name for operand in operands if operand is not None for name in used_views(operand)}
 
 
 def _of_names(given: object, names: list[str]) -> list[ViewKernels]:
