@@ -8,7 +8,7 @@ from sklearn import metrics
 
 from manykernels import MKFDA, MKRidge
 from manykernels.inspection.intervals import Intervals
-from manykernels.inspection.study import Answers, checked_scoring
+from manykernels.inspection.scoring import Answers, checked_scoring
 
 EVERY = np.ones(40, bool)
 

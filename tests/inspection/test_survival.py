@@ -14,7 +14,7 @@ from manykernels import MKGLM, MKGLMCV, MKSVR, KernelStack, MKCox, MKCoxCV, view
 from manykernels.estimators.held_out import deviance_losses
 from manykernels.estimators.smooth import loss_maker
 from manykernels.inspection.intervals import Intervals
-from manykernels.inspection.study import discordances
+from manykernels.inspection.scoring import discordances
 from manykernels.losses.smooth import SmoothFunction
 from manykernels.metrics import concordance_index, concordance_interval
 from manykernels.survival import survival_array

@@ -29,9 +29,10 @@ from manykernels import (
 from manykernels.baselines import Average
 from manykernels.gating import KernelRegions
 from manykernels.kernels import RBF
+from manykernels.kernels.views import row_keys
 from manykernels.metrics.classwise import effective_number
-from manykernels.reporting.findings import calibration, row_keys
 from manykernels.reporting.html import Report
+from manykernels.reporting.judgement import calibration
 from manykernels.reporting.summary import summarize
 from tests.estimators.registry import STACKED, TABLE, X_TEST, every_variant, refused
 from tests.problems import slow

@@ -31,7 +31,8 @@ from ..kernels import KernelStack, Views, kernels_for
 from ..persistence import load, save
 from ..persistence.models import header_of
 from ..reporting.findings import Samples as ReportSamples
-from ..reporting.findings import counted, judgement
+from ..reporting.findings import counted
+from ..reporting.judgement import judgement
 from ..utils.files import replacing
 from .cells import check_cells, refuse_texts
 from .console import (

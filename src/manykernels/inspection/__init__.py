@@ -6,6 +6,7 @@
 `column_data`  columns of tables as they are studied
 `effects`      effects of single columns among many, and their tests
 `permutation`  fall of held-out scores if values of columns are exchanged
+`scoring`      scores that are means of the losses of held-out samples
 `study`        held-out losses of models with any subset of the kernels
 `intervals`    confidence intervals of mean losses and of paired differences
 =============  =============================================================================

@@ -31,22 +31,20 @@ from ..utils.folds import about_groups, group_numbers
 from ..utils.sklearn import check_sample_weight, num_samples, warn_caller
 from ..utils.versions import aligned
 from .intervals import UNKNOWN, Intervals, Mean
+from .scoring import Judged, checked_scoring, strata_of
 from .study import (
-    Judged,
     LearntKernels,
     Splits,
     Study,
     ViewKernels,
     at_chosen_norm,
     checked_learner,
-    checked_scoring,
     kernels_of_views,
     learns_kernels,
     of_plain_sum,
     refuse_without_probabilities,
     searches,
     splits_of,
-    strata_of,
     without_search,
 )
 

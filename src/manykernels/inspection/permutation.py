@@ -15,7 +15,8 @@ from ..utils.sklearn import safe_indexing
 from .column_data import Columns, ColumnsOfView, Measured
 from .effects import linear_effects
 from .intervals import Intervals
-from .study import Answers, ClassLogs, Splits
+from .scoring import Answers
+from .study import ClassLogs, Splits
 
 # Rows whose values are exchanged by a permutation that preserves what others predict.
 _ALIKE = 6

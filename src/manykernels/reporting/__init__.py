@@ -3,7 +3,8 @@
 ============  ==============================================================================
 `html`        :func:`report`: the page, rendered from the dict by the files in `templates/`
 `summary`     the contents of a report as a dict of plain values
-`findings`    its parts about weights, certificates, model selection and predictions
+`findings`    its parts about weights, certificates and model selection
+`judgement`   its part about scores of predictions
 `sparsity`    :func:`sparsity_report`: kernel weights under several norms p
 ============  ==============================================================================
 """

@@ -32,13 +32,16 @@ from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
 from ..estimators.inputs import matched_by_label
 from ..inspection import ColumnImportance, ViewImportance, column_importance, view_importance
-from ..inspection.study import checked_learner, searches, survival_field
+from ..inspection.scoring import survival_field
+from ..inspection.study import checked_learner, searches
 from ..kernels import KernelStack, Views
 from ..kernels.tables import Table, is_frame
+from ..kernels.views import row_keys
 from ..utils.folds import about_groups
 from ..utils.sklearn import num_samples
 from ..utils.versions import versions
 from . import findings
+from .judgement import judgement
 
 # -- Checks of the samples, and the alignment of their kernels ------------------------------------
 
@@ -82,7 +85,7 @@ def data_checks(estimator: KernelEstimator, samples: findings.Samples | None) ->
         ]
         for name, table in tables.items():
             checks += _of_table(name, table)
-        keys = findings.row_keys(data)
+        keys = row_keys(data)
         if samples.labels is not None:
             meaning = "one sample within a group only"
         else:
@@ -316,7 +319,7 @@ def summarize(
         "learnt": findings.weights_of(estimator),
         "importance": _importance(estimator, X, y, sample_weight, samples, importance, remarks),
         "columns": _columns(estimator, X, y, sample_weight, samples, columns),
-        "judged": None if samples is None else findings.judgement(estimator, samples),
+        "judged": None if samples is None else judgement(estimator, samples),
         "gate": findings.gate_of(estimator),
         "proof": findings.proof_of(estimator),
         "choice": findings.choice_of(estimator),
