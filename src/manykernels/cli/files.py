@@ -372,7 +372,7 @@ def is_readable(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class How:
-    """How a file is read.
+    """Options for reading a file.
 
     Attributes
     ----------

@@ -175,7 +175,7 @@ class FitTask:
         return bool(self._context.call_on_fit_task_end(estimator=self._estimator, **self._data))
 
     def __call__(self, progress: Any) -> bool:
-        """One step is done."""
+        """Report one step to callbacks, and print it if verbose."""
         if self._estimator.verbose:
             print(f"[{type(self._estimator).__name__}] {self._label}{progress}")
         asked = self.subtask(f"iteration {progress.iteration}").end()

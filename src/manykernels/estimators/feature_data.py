@@ -98,7 +98,7 @@ class FeatureRows:
 
     @property
     def counts(self) -> np.ndarray | None:
-        """How many samples each row of the sample stands for; None for one."""
+        """Number of samples that each row of the sample stands for; None if always one."""
         return self.sample.weight
 
     @cached_property
@@ -114,7 +114,7 @@ class FeatureRows:
 
     @property
     def weights(self) -> np.ndarray | None:
-        """How much each row of the sample matters: counts times the weight of its class."""
+        """Weight of each row of the sample: its count times the weight of its class."""
         assert self.sample.y is not None
         factors = self.targets.factors(self.sample.y)
         if factors is None:
@@ -148,7 +148,7 @@ _ROWS_OF_CLASS = 50
 
 @dataclass(frozen=True)
 class Gathering:
-    """How an estimator makes :class:`FeatureRows` of what is passed to its ``fit``.
+    """Builds :class:`FeatureRows` from the X and y passed to ``fit``.
 
     `class_weight` and `classifies` say what the targets are. `cv` is the parameter of estimators
     that choose, or a number of folds; zero without splits.
@@ -167,7 +167,7 @@ class Gathering:
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None = None,
     ) -> FeatureRows:
-        """All passes over X."""
+        """Run all passes over X, and return its moments."""
         blocks = self.blocks(X, y, sample_weight)
         if groups is None:
             return self.gathered(blocks, y)
@@ -178,7 +178,7 @@ class Gathering:
     def gathered(
         self, blocks: RowBlocks, y: ArrayLike | None, groups: np.ndarray | None = None
     ) -> FeatureRows:
-        """All passes over the rows, whose targets are `y` unless they come with the blocks.
+        """Run all passes over the rows; their targets are `y` unless they come with the blocks.
 
         `groups` are labels of the groups of all rows, if some were given.
         """
@@ -317,13 +317,13 @@ class Gathering:
         return units_of(blocks)
 
     def reservoir(self, units: np.ndarray | None = None, *, whole: bool = False) -> Reservoir:
-        """What draws the sample; rows of one of the `units` are drawn together."""
+        """Return the reservoir that draws the sample; rows of a unit are drawn together."""
         per_class = _ROWS_OF_CLASS if self.classifies else None
         seed = self.approximation.random_state
         return Reservoir(SAMPLE_ROWS, seed, per_class, units, whole=whole)
 
     def coding(self, sample: Sample, census: Census | None, classes: Any = None) -> TargetCoding:
-        """How targets become numbers."""
+        """Return the coding of targets as numbers."""
         y = sample.y
         assert y is not None
         if not self.classifies:
@@ -352,14 +352,14 @@ class Gathering:
         return np.asarray(factors)
 
     def copies(self, targets: TargetCoding, plan: Plan) -> int:
-        """How many moments are in memory at once."""
+        """Return the number of moments that are in memory at once."""
         # Of the parts in every thread, and one more for each while they are added.
         return (plan.n_parts + 1) * n_threads()
 
     def _accumulator(
         self, sample: Sample, targets: TargetCoding, plan: Plan, n_rows: int | None
     ) -> tuple[Accumulator, TableSource, dict[str, Any]]:
-        """What adds up moments: kernels and features learnt from a sample of the rows."""
+        """Return the accumulator of moments, with kernels and features learnt from the sample."""
         estimator, seed = self.estimator, self.approximation.random_state
         if sample.weight is not None:
             rows_that_count(type(estimator).__name__, sample.weight)
@@ -460,7 +460,7 @@ class FeatureStream:
         return self._source.read(copy_with_features(self.gathering.estimator, features), X)
 
     def copy(self) -> Self:
-        """The same, to which rows can be added without changing this one."""
+        """Return a copy, to which rows can be added without changing this object."""
         new = copy(self)
         if self.moments is not None:
             new.moments = self.moments.copy()
@@ -484,13 +484,13 @@ class FeatureStream:
 
     @property
     def known_classes(self) -> np.ndarray:
-        """All that may come, or those that have come."""
+        """Classes named in advance, otherwise those of the rows so far."""
         targets = self._accumulator.targets
         assert isinstance(targets, ClassTargets)
         return targets.classes
 
     def rows(self) -> FeatureRows:
-        """What was gathered so far; classes that were named, but have not come, are left out."""
+        """Return the moments so far, without the classes that have no rows yet."""
         assert self.moments is not None
         accumulator, moments = self._accumulator, self.moments
         targets = accumulator.targets

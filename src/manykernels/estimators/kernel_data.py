@@ -160,7 +160,7 @@ class TrainingKernels:
 
 
 def _whole_views(kernels: np.ndarray, names: list[str]) -> np.ndarray:
-    """Those of some default kernels whose view has no others, by the names "view:kernel"."""
+    """Return the `kernels` whose view, in their names "view:kernel", has no other kernels."""
     views = np.array([name.rpartition(":")[0] for name in names])
     return kernels[~np.isin(views[kernels], np.delete(views, kernels))]
 
@@ -265,7 +265,7 @@ class KernelPredictor:
         return self.outputs_of(self.source.read(estimator, X), coefficients)
 
     def outputs_of(self, data: Any, coefficients: np.ndarray | None = None) -> np.ndarray:
-        """As :meth:`outputs`, of what the source has read."""
+        """Return the outputs, as :meth:`outputs`, for data that the source has already read."""
         coefficients = self.coefficients if coefficients is None else coefficients
         outputs = np.empty((int(num_samples(data)), coefficients.shape[-1]))
         for rows, block in self.blocks(data):
@@ -484,7 +484,7 @@ def _first_equals(loss: SquareLoss) -> Indices:
 
 @dataclass(frozen=True)
 class WeightLearning:
-    """How an estimator, whose name is needed for messages, learns kernel weights."""
+    """Domain, solver and tolerances with which an estimator learns kernel weights."""
 
     estimator: str
     domain: Domain
@@ -524,7 +524,7 @@ class WeightLearning:
         return None if isinstance(self.solver, Evidence) else self.domain
 
     def by_region(self, n_regions: int) -> WeightLearning:
-        """The same with weights for every region, each in the domain of the plain weights."""
+        """Return a copy that learns weights for every region, each in the domain of this one."""
         return replace(self, domain=product_domain(self.domain, n_regions))
 
     def refuse_unfit(self, spec: ProblemSpec) -> None:
@@ -579,7 +579,7 @@ class WeightLearning:
         return False
 
     def learn(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
-        """As :meth:`solve`, with a warning if the relative gap `tol` was not reached."""
+        """Solve for the weights, and warn if the relative gap `tol` was not reached."""
         learnt = self.solve(losses, names, task)
         learnt.warn_unless_converged()
         return learnt
@@ -649,7 +649,7 @@ class Learnt:
         }
 
     def with_rounding(self, more: float) -> Self:
-        """The same, with a rounding error of the objective that the losses know nothing of."""
+        """Return a copy with `more` rounding error of the objective, beyond that of the losses."""
         certificate = replace(self.certificate, rounding=self.certificate.rounding + more)
         return replace(self, certificate=certificate)
 
@@ -689,7 +689,7 @@ class Learnt:
 def solve_each(
     learnings: Sequence[WeightLearning], losses: Sequence[Loss], names: list[str], task: FitTask
 ) -> Learnt:
-    """As :meth:`WeightLearning.solve` of one estimator, every loss over a domain of its own."""
+    """Solve as :meth:`WeightLearning.solve`, every loss over a domain of its own."""
     solutions = []
     for learning, loss in zip(learnings, losses, strict=True):
         solution = learning.solver.solve(
@@ -721,7 +721,7 @@ def _rounding_of_outputs(learning: WeightLearning, loss: Loss, solution: Solutio
 
 
 class Run(Protocol):
-    """What is told of one of several independent problems, such as a :class:`Solution`."""
+    """Solver statistics of one of several independent problems, such as a :class:`Solution`."""
 
     @property
     def certificate(self) -> Certificate: ...
@@ -737,7 +737,7 @@ class Run(Protocol):
 
 
 def run_attributes(runs: Sequence[Run]) -> dict[str, Any]:
-    """How independent problems were solved one after the other: fitted attributes for users."""
+    """Return fitted attributes that describe how independent problems were solved in turn."""
     # Inner solves are counted over all of them.
     before = np.cumsum([0, *(run.n_inner_solves for run in runs)]).tolist()
     steps = [(k, step) for k, run in enumerate(runs) for step in run.history]

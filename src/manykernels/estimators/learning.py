@@ -55,7 +55,7 @@ Point = Mapping[str, Any]
 
 
 class Task(ABC):
-    """What is predicted: targets, losses and the fitted model."""
+    """A prediction task: its targets, losses and fitted attributes."""
 
     normalize: str | None
 

@@ -58,7 +58,7 @@ class FeatureScaling:
 
 @dataclass(frozen=True)
 class FeatureProblem:
-    """Moments of a training part, centred and scaled: what losses at any λ are made of."""
+    """Centred and scaled moments of training rows, from which losses at any λ are made."""
 
     moments: CentredMoments
     kernel_of: np.ndarray
@@ -67,24 +67,24 @@ class FeatureProblem:
 
     @classmethod
     def of(cls, moments: Moments, features: FeatureMap, normalize: str | None) -> FeatureProblem:
-        """Kernels are centred and normalised by the samples of `moments`."""
+        """Return the problem, its kernels centred and normalised by the samples of `moments`."""
         centred = moments.centred()
         scales = centred.scales(features.kernel_of, len(features.sizes), normalize)
         return cls(centred, features.kernel_of, scales)
 
     @classmethod
     def of_rows(cls, rows: FeatureRows, normalize: str | None) -> FeatureProblem:
-        """Of all rows, with the rounding errors of their features."""
+        """Return the problem of all rows, with the rounding errors of their features."""
         problem = cls.of(rows.moments.total, rows.features, normalize)
         return replace(problem, errors=feature_errors(rows))
 
     @property
     def scaling(self) -> FeatureScaling:
-        """Of features from the origin of the moments."""
+        """Centre and scale of features, relative to the origin of the moments."""
         return FeatureScaling(self.moments.mean, np.sqrt(self.scales)[self.kernel_of])
 
     def sums(self, turn: np.ndarray) -> FeatureSums:
-        """Those of a loss whose targets are ``t @ turn``, centred."""
+        """Return the sums for a loss whose targets are ``t @ turn``, centred."""
         sums = self.moments.sums(self.kernel_of, self.scales, turn)
         if self.errors is None:
             return sums
@@ -98,7 +98,7 @@ class FeatureProblem:
         return masses
 
     def fisher_turn(self) -> np.ndarray:
-        """From class indicators to Fisher targets, (c, 1) or (c, c)."""
+        """Return the matrix that maps class indicators to Fisher targets, (c, 1) or (c, c)."""
         return fisher_targets(np.arange(len(self.masses)), self.masses)
 
     def warn_of_constants(self, names: list[str]) -> None:
@@ -113,7 +113,7 @@ class FeatureProblem:
 
 
 def feature_errors(rows: FeatureRows) -> np.ndarray:
-    """By how much features differ if they are computed in blocks of other sizes, (D,).
+    """Return how much features differ if they are computed in blocks of other sizes, (D,).
 
     Of features whose kernel has small eigenvalues most digits may be rounding errors.
     """
@@ -227,7 +227,7 @@ class FeatureTargets:
         return columns
 
     def rounding(self, residuals: np.ndarray) -> float:
-        """As :meth:`.kernel_data.ScaledTargets.rounding`."""
+        """Return the rounding error of the targets for these residuals."""
         return targets_rounding(self.means, self.units, residuals)
 
     def restored(self, outputs: np.ndarray, group: Any = slice(None)) -> np.ndarray:
@@ -400,9 +400,9 @@ _PASSES_BEFORE = 2
 
 @dataclass(frozen=True)
 class MachineGathering(Gathering):
-    """As for one regression; the machines then have moments of their active rows, each its own.
+    """Moments for machines, each of which then sums the moments of its own active rows.
 
-    Weights of classes are factors of C, and the kernels know nothing of them.
+    Weights of classes are factors of C; kernels are centred and normalised without them.
     """
 
     def units(self, blocks: RowBlocks) -> np.ndarray | None:

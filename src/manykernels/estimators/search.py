@@ -75,7 +75,7 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many values each parameter has."""
+        """Number of values of each parameter."""
         return tuple(len(values) for values in self.values.values())
 
     @property
@@ -178,7 +178,7 @@ def _is_region_number(value: Any) -> bool:
 
 
 def checked_sharpnesses(given: Any, default: ArrayLike) -> np.ndarray:
-    """How sharp the boundaries of regions may be; infinity gives each sample to one region."""
+    """Return the candidate sharpnesses of region boundaries; infinity: one region per sample."""
     return _checked_values(given, default, "sharpness", 0.0, "at least 0")
 
 
@@ -799,7 +799,7 @@ def _best(grid: Grid, mean: np.ndarray, held_out: HeldOut) -> tuple[int, ...]:
 
 
 def _plain(grid: Grid) -> np.ndarray:
-    """Which points have the same kernel weights everywhere, if there is something else."""
+    """Return a mask of the points whose kernel weights are the same in all regions."""
     columns, mask = grid.columns(), np.zeros(grid.size, dtype=bool)
     for name, value in _PLAIN.items():
         mask |= columns.get(f"param_{name}", np.nan) == value

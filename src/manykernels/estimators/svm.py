@@ -213,7 +213,7 @@ class SupportVectors:
 
     @property
     def coefficients(self) -> np.ndarray:
-        """Those of the samples that are kept, (n_kept, n_outputs)."""
+        """Dual coefficients of the samples that are kept, (n_kept, n_outputs)."""
         return self.dual[self.kept]
 
     def attributes(self, rows: TrainingRows, source: Source) -> dict[str, Any]:

@@ -491,7 +491,7 @@ class Begun:
 
     @property
     def strata(self) -> np.ndarray:
-        """What half-samples are stratified by, (n_rows,)."""
+        """Labels by which half-samples are stratified, (n_rows,)."""
         strata = strata_of(self.fitted, self.study.y)
         return np.zeros(len(self.kept), int) if strata is None else strata
 
