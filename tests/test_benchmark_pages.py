@@ -17,6 +17,11 @@ def test_the_page_is_made_of_its_measured_values(name):
     )
 
 
+def test_every_page_has_measured_values():
+    others = {"index", pages.INDEX}
+    assert {path.stem for path in _command.PAGES.glob("*.md")} - others == set(NAMES)
+
+
 def test_the_index_of_tables_is_made_of_all_rows():
     text = (_command.PAGES / f"{pages.INDEX}.md").read_text(encoding="utf-8")
     assert text == pages.index(), "run python -m benchmarks.pages"
