@@ -1,5 +1,7 @@
 """Pages of benchmarks are what their measured values say; nothing is edited by hand."""
 
+import re
+
 import pytest
 
 from benchmarks import _command, pages
@@ -15,6 +17,29 @@ def test_the_page_is_made_of_its_measured_values(name):
     assert text == module.page(_command.read_results(name)), (
         f"docs/benchmarks/{name}.md and .json disagree: run python -m benchmarks.pages"
     )
+
+
+def test_every_page_has_measured_values():
+    others = {"index", pages.INDEX}
+    assert {path.stem for path in _command.PAGES.glob("*.md")} - others == set(NAMES)
+
+
+def test_make_bench_runs_every_benchmark_with_a_page():
+    text = (_command.PAGES.parents[1] / "Makefile").read_text(encoding="utf-8")
+    names = re.findall(r"python -m benchmarks\.(\w+)\n", text.split("\nbench:")[1])
+    assert names[-1] == "pages"
+    assert sorted(names[:-1]) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_benchmark_has_a_quick_form(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        dict(pages.converted())[name].main(["--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert f"python -m benchmarks.{name} " in shown
+    assert "--quick" in shown
+    assert "--write" in shown
 
 
 def test_the_index_of_tables_is_made_of_all_rows():
