@@ -1,4 +1,4 @@
-"""Scores of test parts that lack a class."""
+"""Scores of known predictions, also where a test part lacks a class."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import get_scorer, log_loss, make_scorer
+from sklearn.metrics import accuracy_score, get_scorer, log_loss, make_scorer
 
 from manykernels import (
     MKFDA,
@@ -135,3 +135,13 @@ def test_comparisons_by_log_loss():
     expected = -log_loss(y[test], model.predict_proba(X[test]), labels=["a", "b", "c"])
     assert result.scores("neg_log_loss")[1, 0] == pytest.approx(expected)
     assert np.isfinite(result.scores("neg_log_loss")).all()
+
+
+@pytest.mark.parametrize("counts", [None, np.array([1.0, 3.0, 0.5, 2.0])])
+def test_accuracy_is_that_of_scikit_learn(counts):
+    classes = np.array(["a", "b", "c"])
+    logs = np.log([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
+    truth = np.array(["a", "c", "c", "b"])
+    known = KnownProbabilities(classes, logs)
+    expected = accuracy_score(truth, known.predict(None), sample_weight=counts)
+    assert known.score(None, truth, sample_weight=counts) == expected

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manykernels.domains import TraceSimplex, lp_domain
-from manykernels.solvers import Newton
+from manykernels.solvers import Newton, newton
 from manykernels.solvers.base import certify
 from tests.problems import PAPER_PS, dense_kernels, random_gram_matrices, slow, square_loss
 
@@ -149,6 +149,28 @@ def test_without_the_quadratic_model_it_still_descends(monkeypatch):
     loss = square_loss(random_gram_matrices(4, 20), 2, reg=1.0)
     solution = Newton().solve(loss, lp_domain(2.0), tol=1e-3, max_iter=200)
     assert solution.certificate.converged
+
+
+@pytest.mark.parametrize("p", [1.1, 4.0, 8.0])
+def test_many_kernels_of_few_samples_need_no_quadratic_program(p, monkeypatch):
+    loss = square_loss(random_gram_matrices(200, 30), 3, reg=0.2)
+    minimize, n_programs = newton.minimize_quadratic, [0]
+
+    def counted(*arguments):
+        n_programs[0] += 1
+        return minimize(*arguments)
+
+    monkeypatch.setattr(newton, "minimize_quadratic", counted)
+    solution = Newton().solve(loss, lp_domain(p), tol=1e-9)
+    n_used = n_programs[0]
+    assert solution.certificate.converged
+    # Close to p = 1 the weights depend on the gains so much that only the model is of use.
+    assert (n_used > 0) == (p < 4.0)
+    monkeypatch.setattr(newton, "_SHARE_OF_FIXED_POINT", -1.0)
+    without = Newton().solve(loss, lp_domain(p), tol=1e-9)
+    assert without.certificate.converged
+    assert solution.certificate.primal == pytest.approx(without.certificate.primal, rel=1e-8)
+    np.testing.assert_allclose(solution.weights, without.weights, atol=1e-4)
 
 
 def test_iteration_limit_and_observer_leave_an_honest_certificate():

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -158,7 +159,7 @@ class BoxPoint:
         """Upper bound P on F."""
         return float(sum(solution.primal for solution in self.solutions))
 
-    @property
+    @cached_property
     def rounding(self) -> float:
         """Rounding errors of the losses, which are differences of c, f and b, and of f.
 
@@ -168,12 +169,12 @@ class BoxPoint:
         errors = self._loss.kernels.form_errors(0.5 * self.reach, self.dual)
         return error + float(self.weights @ errors)
 
-    @property
+    @cached_property
     def reach(self) -> Array:
         """Bound on the derivative of the objective in the outputs of samples, (m, n_outputs)."""
         return np.column_stack([solution.reach for solution in self.solutions])
 
-    @property
+    @cached_property
     def gain_errors(self) -> Array:
         return 0.5 * self._loss.form_errors(self.dual)
 
@@ -187,12 +188,12 @@ class BoxPoint:
         """Gap ``P − D``."""
         return float(sum(solution.gap for solution in self.solutions))
 
-    @property
+    @cached_property
     def dual(self) -> Array:
         """Dual variables v, (m, n_outputs)."""
         return np.column_stack([solution.v for solution in self.solutions])
 
-    @property
+    @cached_property
     def coefficients(self) -> Array:
         """``t v`` of the machines whose P is the value, (m, n_outputs)."""
         return np.column_stack([solution.scale * solution.v for solution in self.solutions])

@@ -45,6 +45,7 @@ from .program import (
     Indices,
     Rows,
     cholesky,
+    loops,
     min_curvature,
     rounding,
     solve_factored,
@@ -272,6 +273,9 @@ _FIRST_SHRINKING = 100
 # Measured, as below, on 84 machines (200 to 1000 samples, C from 0.1 to 100): half takes 12 % more
 # time, 0.9 takes 4 % less and copies three times as much.
 _WORTH_SHRINKING = 0.7
+# Up to so many variables none is left out: steps on all are cheaper than the choice of some.
+# Measured on nine cross-validations of 60 to 320 training samples: 5 to 12 % less time.
+_SMALL = 350
 # After a warm start, steps begin with the variables that violate the optimality conditions or come
 # closest to it: this many times the number of violators. On four descents of gates, with a hundred
 # machines each, they include 95 to 100 % of the variables that move.
@@ -577,6 +581,11 @@ class _ActiveSet:
         return len(self.rows) < len(v)
 
     @property
+    def _is_small(self) -> bool:
+        """Whether steps on all variables are cheaper than the choice of some."""
+        return len(self.rows) <= _SMALL
+
+    @property
     def violation(self) -> float:
         """Return the largest up minus the smallest down."""
         return float(self.up.max() - self.down.min())
@@ -585,8 +594,7 @@ class _ActiveSet:
         self, width: float, min_curvature: float, tol: float, n_steps: int
     ) -> tuple[int, float]:
         """Step until the violation is within `tol`; return the number of steps and it."""
-        from .loops import ascend
-
+        ascend = loops().ascend
         matrices = self.K.values, self.K.ready, self.diagonal, self.lower, self.upper
         state = self.v, self.up, self.down
         taken = 0
@@ -608,11 +616,15 @@ class _ActiveSet:
 
     def shrunk(self) -> _ActiveSet:
         """Return the set without the variables that cannot be chosen, if they are many."""
+        if self._is_small:
+            return self
         kept = (self.up >= self.down.min()) | (self.down <= self.up.max())
         return self._subset(np.flatnonzero(kept))
 
     def nearest(self, bias: float) -> _ActiveSet:
         """Return the variables that violate ``up ≤ bias ≤ down``, and others that nearly do."""
+        if self._is_small:
+            return self
         excess = np.maximum(self.up - bias, bias - self.down)
         violators = np.flatnonzero(excess >= 0.0)
         n_kept = int(_NEAREST * len(violators))

@@ -292,18 +292,6 @@ def add_product(K: Array, change: Array, out: Array) -> None:
                 out[c] += factor * row[c]
 
 
-@compiled()
-def not_ready(change: Array, ready: NDArray[np.bool_]) -> Indices:
-    """Return the positions where `change` is nonzero and `ready` is not set."""
-    positions = np.empty(len(change), np.intp)
-    n = 0
-    for k in range(len(change)):
-        if change[k] != 0.0 and not ready[k]:
-            positions[n] = k
-            n += 1
-    return positions[:n]
-
-
 # -- The compiled loop of SMO-MKL; :mod:`manykernels.solvers.papers.smo_mkl` has the maths --------
 
 

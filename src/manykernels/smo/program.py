@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,17 @@ Indices = NDArray[np.intp]
 # one until it has a Cholesky factor. The first is above the rounding error of the factorisation;
 # a matrix that needs more than the last is not positive semi-definite.
 _JITTERS = 10.0 ** np.arange(-13, -5)
+
+
+@cache
+def loops() -> Any:
+    """Return the module of compiled loops, imported when the first machine is learnt.
+
+    It takes longer to import than the rest of the folder.
+    """
+    from . import loops
+
+    return loops
 
 
 def cholesky(matrix: Array, scale: float) -> Array | None:
@@ -85,10 +97,8 @@ class Face:
     @classmethod
     def of(cls, K: Array, ridge: Array, free: Indices) -> Face | None:
         """Return the face of the variables `free`; None if A is not positive semi-definite."""
-        from .loops import gather
-
         n = len(free)
-        matrix = gather(K, free)
+        matrix = loops().gather(K, free)
         diagonal = matrix.reshape(-1)[:: n + 1]
         diagonal += ridge[free]
         # As 1·x = 0, any multiple of 11ᵀ may be added. This one makes matrices positive definite
@@ -163,21 +173,18 @@ class Rows:
 
     def product(self, v: Array) -> Array:
         """Return the matrix times `v`, from the rows where `v` is nonzero."""
-        from .loops import add_product, not_ready
-
-        self.need(not_ready(v, self.ready))
+        if self._n_missing:
+            self.need(np.flatnonzero((v != 0.0) & ~self.ready))
         product = np.zeros(len(v))
-        add_product(self.values, v, product)
+        loops().add_product(self.values, v, product)
         return product
 
     def part(self, kept: Indices) -> Rows:
         """Return the submatrix of the rows `kept`; computed rows stay computed."""
-        from .loops import gather_rows
-
         values = np.empty((len(kept), len(kept)))
 
         def fill(rows: Indices) -> None:
-            gather_rows(self.need(kept[rows]), kept, rows, values)
+            loops().gather_rows(self.need(kept[rows]), kept, rows, values)
 
         submatrix = Rows(values, fill, self.diagonal[kept])
         submatrix.need(np.flatnonzero(self.ready[kept]))
@@ -273,10 +280,9 @@ class BoxProblem:
 
         Otherwise they would count as free, and free variables determine the bias.
         """
-        from .loops import snap
-
         snapped = v.copy()
-        return snapped if snap(snapped, self.lower, self.upper, self.width, _STEP_ERROR) else v
+        moved = loops().snap(snapped, self.lower, self.upper, self.width, _STEP_ERROR)
+        return snapped if moved else v
 
     def restricted(self, rows: Indices, v: Array, slopes: Array) -> BoxProblem:
         """Return the program of some of the variables, the others fixed at their values in `v`.
@@ -310,8 +316,6 @@ class BoxProblem:
         Cε, while scaling all of them by 1 + ε costs the fraction 2ε of ``½v·f``, which is much
         less where C is large.) `up` and `down` are the slopes at v.
         """
-        from .loops import best_bias
-
         usual = self._machine(v, f, 1.0, self.bias(v, up, down))
         value = self.value(v, f)
         if usual[0] - value <= _SHARE_OF_VALUE * abs(usual[0]):
@@ -319,6 +323,7 @@ class BoxProblem:
         size = float(np.abs(self.linear).max(initial=0.0))
         shortfall = float(up.max() - down.min()) / size if size else 0.0
         multiples = [1.0, 1.0 + shortfall] if 0.0 < shortfall < _MOST_SHORTFALL else [1.0]
+        best_bias = loops().best_bias
         candidates = [
             self._machine(v, f, t, float(best_bias(self.linear - t * f, *self._loss_terms)))
             for t in multiples
@@ -330,9 +335,7 @@ class BoxProblem:
 
     def _machine(self, v: Array, f: Array, t: float, b: float) -> tuple[float, float, float]:
         """Return P of the coefficients ``t v`` with bias b, then t and b."""
-        from .loops import upper_bound
-
-        loss = float(upper_bound(self.linear - t * f, *self._loss_terms, b))
+        loss = float(loops().upper_bound(self.linear - t * f, *self._loss_terms, b))
         return loss + 0.5 * t**2 * float(v @ f), t, b
 
     @property
@@ -353,11 +356,9 @@ class BoxProblem:
 
     def slopes(self, v: Array, f: Array) -> tuple[Array, Array]:
         """Return up and down, the slopes of D to the right and left of every variable."""
-        from .loops import set_slopes
-
         up, down = np.empty(len(v)), np.empty(len(v))
         slopes = self.linear - f - self.ridge * v
-        set_slopes(slopes, v, self.lower, self.upper, self.width, up, down)
+        loops().set_slopes(slopes, v, self.lower, self.upper, self.width, up, down)
         return up, down
 
     def solution(self, v: Array, f: Array, n_steps: int = 0) -> BoxSolution:
@@ -383,13 +384,11 @@ class BoxProblem:
 
     def bias(self, v: Array, up: Array, down: Array) -> float:
         """Return b: the mean over free variables, or the middle of the interval for the others."""
-        from .loops import BLOCKED
-
         free = self.free(v)
         if free.any():
             return float(0.5 * (up[free] + down[free]).mean())
         low, high = float(up.max()), float(down.min())
-        known = [end for end in (low, high) if abs(end) < BLOCKED]
+        known = [end for end in (low, high) if abs(end) < loops().BLOCKED]
         return sum(known) / len(known) if known else 0.0
 
     def free(self, v: Array) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from ..domains import Array, Domain, Simplex
+from ..domains import Array, Domain, LpBall, Simplex
 from ..losses.base import Evaluation, Indices, Loss
 from ..utils.numerics import ACCUMULATED, ROUNDING
 from .base import NO_BOUND, Bound, Run, Solver, certify, plane, start_or_uniform, weights_are_free
@@ -208,7 +208,7 @@ def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Arra
 
 # -- One iteration of Newton's method: from a point to one where F is lower -----------------------
 #
-# Four kinds of step are tried in turn; the first that succeeds ends the iteration.
+# Five kinds of step are tried in turn; the first that succeeds ends the iteration.
 
 
 # Armijo's constant: the usual value (Nocedal and Wright 2006, section 3.1).
@@ -226,6 +226,10 @@ _TRIALS_BEFORE_SOFTENING = 5
 # The analytic update is accepted if F falls by this fraction of the decrease predicted by the
 # slope of the Newton step. Measured: 0.1 takes 4 % more inner solves, 0.9 takes 19 % more.
 _WORTHWHILE = 0.3
+# The fixed-point step is accepted if the gap falls to this fraction or less. Measured with 1000
+# kernels on 30 samples and 3000 on 60: 0.3 is slower at p = 1.5,
+# 0.1 at 1.25, too; from p = 2 on all are alike, ten to thirty times faster than models alone.
+_SHARE_OF_FIXED_POINT = 0.6
 
 
 class Search:
@@ -233,25 +237,57 @@ class Search:
 
     Afterwards `n_solves` is the number of evaluations of the loss, `bound` the best lower bound
     proved by the cuts, and `next_scale` the `scale` of the curvatures of the next model.
+    `fixed_point` says whether the step without a model is tried, and then if it was accepted.
     """
 
     def __init__(
-        self, loss: Loss, domain: Domain, point: Evaluation, cuts: Cuts, tol: float, scale: float
+        self,
+        loss: Loss,
+        domain: Domain,
+        point: Evaluation,
+        cuts: Cuts,
+        tol: float,
+        scale: float,
+        *,
+        fixed_point: bool = False,
     ) -> None:
         self._loss, self._domain, self._tol = loss, domain, tol
-        self._point, self._cuts = point, cuts
-        self._model = Model.at(point, domain, scale)
-        self._target = self._model.minimizer()
+        self._point, self._cuts, self._scale = point, cuts, scale
         self._lowest: Evaluation | None = None
         self.n_solves, self.bound, self.next_scale = 0, NO_BOUND, 1.0
+        self.fixed_point = fixed_point
 
     def run(self) -> Evaluation | None:
         """Return the next point; `point` if its gap is proved to be within `tol`; or None."""
-        steps = (self._newton_step, self._analytic_step, self._cut_steps, self._lowest_trial)
+        steps = (
+            self._fixed_point_step,
+            self._newton_step,
+            self._analytic_step,
+            self._cut_steps,
+            self._lowest_trial,
+        )
         return next((point for step in steps if (point := step()) is not None), None)
+
+    def _fixed_point_step(self) -> Evaluation | None:
+        """Return the point of the domain where ``b·g`` is largest if the gap falls fast.
+
+        With many kernels g hardly depends on any one weight, and for p well above 1 these weights
+        hardly depend on g, so that few such steps close the gap.
+        """
+        if not self.fixed_point:
+            return None
+        trial = self._evaluate(self._domain.maximizer(self._point.gains))
+        gap, new_gap = (certify(at, self._domain, 0.0).gap for at in (self._point, trial))
+        self.fixed_point = new_gap <= _SHARE_OF_FIXED_POINT * gap
+        if self.fixed_point:
+            return trial
+        self._reject(trial)
+        return None
 
     def _newton_step(self) -> Evaluation | None:
         """Return the minimiser of the quadratic model if F falls enough: :func:`improves`."""
+        self._model = Model.at(self._point, self._domain, self._scale)
+        self._target = self._model.minimizer()
         accepted = self._attempt(soften=False)
         if accepted is not None:
             self.next_scale = self._model.next_scale(accepted)
@@ -386,11 +422,15 @@ class Newton(Solver, name="newton"):
         point = loss.evaluate(start)
         cuts = Cuts(_MOST_CUTS)
         n_solves, scale, bound = 1, 1.0, NO_BOUND
+        # A Hessian costs more than an inner solve, and the program with it much more.
+        many = loss.n_kernels >= max(MANY_KERNELS, loss.spec.n_samples)
+        fixed_point = many and isinstance(domain, LpBall)
         while not run.record(point, n_solves, bound):
             cuts.add(point)
-            search = Search(loss, domain, point, cuts, run.tol, scale)
+            search = Search(loss, domain, point, cuts, run.tol, scale, fixed_point=fixed_point)
             following = search.run()
             n_solves, scale, bound = search.n_solves, search.next_scale, search.bound
+            fixed_point = search.fixed_point
             if following is None:
                 # The bound proved by the trials still counts.
                 run.record(point, n_solves, bound)
