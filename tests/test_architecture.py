@@ -26,7 +26,7 @@ ORDER = [
         "denoising",
     ],
     *["gating", "scale", "estimators", "baselines", "model_selection", "display", "inspection"],
-    *["comparison", "reporting", "datasets", "persistence", "cli", "__init__"],
+    *["comparison", "reporting", "datasets", "persistence", "cli", "__main__", "__init__"],
 ]
 # Numerical rooms, which know no scikit-learn.
 PURE = {"domains", "smo", "losses", "solvers"}

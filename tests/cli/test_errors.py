@@ -353,8 +353,48 @@ def test_a_file_larger_than_memory(folder, run, monkeypatch, file, reader):
     assert "manykernels[dask]" in err
 
 
+def test_kernels_that_do_not_fit_into_memory(folder, run, monkeypatch):
+    monkeypatch.setattr("manykernels.utils.numerics.available_memory", lambda: 1000)
+    code, _, err = run(*FIT, *OUT)
+    assert code == 1
+    assert err == (
+        "manykernels: The kernel stack of shape (15, 40, 40) needs 0.0 GiB, but 0.0 GiB are "
+        "available. Pass --approximation nystrom with --machine fisher, which learns from "
+        "landmarks, or use fewer samples or kernels: --view name=file:rbf has one.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        (("--reg", "1"), "or more. --approximation nystrom learns from landmarks in a fraction"),
+        (
+            ("--machine", "svm", "--C", "1"),
+            "there is --machine fisher, which with --approximation nystrom learns from landmarks.",
+        ),
+    ],
+)
+def test_a_long_fit_is_announced(folder, run, monkeypatch, machine, said):
+    monkeypatch.setattr("manykernels.estimators.feature_data._SECONDS_OF_FACTORS", 1e-3)
+    code, _, err = run("fit", *BOTH[:-4], "--p", "2", *machine, *OUT)
+    assert code == 0
+    assert err.startswith("note: MK")
+    assert said in err
+
+
 def test_the_version(run):
     assert run("--version") == (0, f"manykernels {mk.__version__}\n", "")
+
+
+@pytest.mark.slow
+def test_the_package_is_a_command():
+    answer = subprocess.run(
+        [sys.executable, "-m", "manykernels", "inspect", "none.skops"],
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 1
+    assert answer.stderr == "manykernels: There is no model file 'none.skops'.\n"
 
 
 @pytest.mark.slow

@@ -33,10 +33,11 @@ from manykernels import (
     Views,
     rbf_grid,
 )
-from manykernels.estimators.feature_data import announce_search
+from manykernels.estimators.feature_data import announce_long_fit
 from manykernels.kernels import RBF, Linear, Polynomial
 from manykernels.reporting.summary import summarize
 from manykernels.scale import Fixed
+from manykernels.solvers import Newton
 from tests.problems import broken_unexpectedly, scikit_learn_checks, slow
 
 WIDTHS = rbf_grid([0.7, 3.0], gamma="median")
@@ -707,15 +708,48 @@ def test_a_long_search_is_announced(monkeypatch):
         MKFDACV(WIDTHS, **GRID, approximation="nystrom").fit(X, Y)
 
 
-def test_the_estimate_is_that_of_the_measured_searches(monkeypatch):
-    """White wine, 7 kernels and 40 points: 32 s for 2000 rows, four minutes for 4898."""
+def test_a_long_fit_is_announced(monkeypatch):
+    monkeypatch.setattr("manykernels.estimators.feature_data._SECONDS_OF_FACTORS", 1e-4)
+    way = r'in about \d+ minutes or more\. approximation="nystrom"'
+    with pytest.warns(UserWarning, match=f"MKFDA learns from 150 rows .* {way} learns"):
+        MKFDA(WIDTHS).fit(X, Y)
+    with pytest.warns(UserWarning, match=f'{way} and loss="squared_hinge" learns'):
+        mk.MKSVC(WIDTHS).fit(X, Y)
+    with pytest.warns(UserWarning, match="there is MKRidgeCV, which with approximation"):
+        mk.MKSVR(WIDTHS).fit(X, X[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MKFDA(WIDTHS, approximation="nystrom").fit(X, Y)
+        MKFDA(WIDTHS, p=1, solver=Newton(on_demand=True)).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("model", "other"),
+    [
+        (mk.MKSVCCV, 'pass it to MKFDACV, MKFDA or MKSVC(loss="squared_hinge")'),
+        (mk.MKSVR, "pass it to MKRidgeCV or MKRidge"),
+        (mk.MKSVRCV, "pass it to MKRidgeCV or MKRidge"),
+        (mk.MKCoxCV, "Its parameters are kernels, ps, regs"),
+    ],
+)
+def test_estimators_without_approximation_name_others(model, other):
+    sentence = re.escape(f"{model.__name__} has no parameter 'approximation'. ")
+    with pytest.raises(TypeError, match=sentence + ".*" + re.escape(other)):
+        model(approximation="nystrom")
+    with pytest.raises(ValueError, match=sentence + ".*" + re.escape(other)):
+        model().set_params(approximation="nystrom")
+
+
+def test_the_estimate_is_that_of_the_measured_fits(monkeypatch):
+    """White wine, 7 kernels: 40 points 32 s for 2000 rows, four minutes for 4898; a fit 6 s."""
     told = []
     monkeypatch.setattr(
         "manykernels.estimators.feature_data.warn_caller", lambda text, kind: told.append(text)
     )
-    announce_search(mk.MKRidgeCV(), 2000, 7, 40)
+    announce_long_fit(mk.MKRidgeCV(), 2000, 7, 40)
+    announce_long_fit(mk.MKRidge(), 4898, 7)
     assert told == []
-    announce_search(mk.MKRidgeCV(), 4898, 7, 40)
+    announce_long_fit(mk.MKRidgeCV(), 4898, 7, 40)
     minutes = int(re.search(r"about (\d+) minutes", told[0])[1])
     assert 3 <= minutes <= 5
 

@@ -6,6 +6,7 @@ The tests run every line of help that begins with ``manykernels``.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -658,9 +659,23 @@ def _print(message: str, code: int) -> int:
     return code
 
 
+# Advice in Python, and what it is on the command line.
+_ON_THE_TERMINAL = (
+    (
+        r' are available\. .*approximation="nystrom".*',
+        " are available. Pass --approximation nystrom with --machine fisher, which learns from "
+        "landmarks, or use fewer samples or kernels: --view name=file:rbf has one.",
+    ),
+    (r"there is MK(FDA|Ridge)CV, which", "there is --machine fisher, which"),
+    (r'approximation="nystrom"', "--approximation nystrom"),
+)
+
+
 def _for_terminal(message: str) -> str:
-    """Replace a parameter of Python in a message by the option."""
-    return message.replace('approximation="nystrom"', "--approximation nystrom")
+    """Replace parameters of Python in a message by options."""
+    for pattern, replacement in _ON_THE_TERMINAL:
+        message = re.sub(pattern, replacement, message, flags=re.DOTALL)
+    return message
 
 
 def _print_warning(message: Warning | str, *args: object, **kwargs: object) -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
 from functools import wraps
 from html import escape
 from numbers import Integral, Real
@@ -18,7 +19,7 @@ from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -237,11 +238,36 @@ def estimator(*groups: type) -> Callable[[type[Class]], type[Class]]:
         cls.__doc__ = inherited(cls.__doc__, docs, order, absent)
         given = inspect.signature(cls.__init__)
         listed = [given.parameters[name] for name in ("self", *parameters)]
-        signature = given.replace(parameters=listed)
-        cls.__init__.__signature__ = signature  # type: ignore[attr-defined]
+        cls.__init__ = _refusing_unknown(cls.__init__, parameters)  # type: ignore[method-assign]
+        cls.__init__.__signature__ = given.replace(parameters=listed)  # type: ignore[attr-defined]
         return cls
 
     return decorate
+
+
+def _refusing_unknown(init: Callable[..., None], names: list[str]) -> Callable[..., None]:
+    """Return ``__init__`` with an error for other parameters that says what to pass."""
+
+    @wraps(init)
+    def complete_init(estimator: KernelEstimator, /, *values: Any, **parameters: Any) -> None:
+        for name in parameters:
+            if name not in names:
+                raise TypeError(_unknown(type(estimator), name, names))
+        init(estimator, *values, **parameters)
+
+    return complete_init
+
+
+def _unknown(cls: type, name: str, names: Iterable[str]) -> str:
+    """Return the message of a parameter that a class of estimators does not have."""
+    advice = f"Its parameters are {', '.join(names)}."
+    if name == "approximation" and issubclass(cls, ClassifierMixin):
+        advice = 'For many rows pass it to MKFDACV, MKFDA or MKSVC(loss="squared_hinge").'
+    elif name == "approximation" and issubclass(cls, RegressorMixin):
+        advice = "For many rows pass it to MKRidgeCV or MKRidge."
+    elif close := get_close_matches(name, names, 1):
+        advice = f"Did you mean {close[0]!r}?"
+    return f"{cls.__name__} has no parameter {name!r}. {advice}"
 
 
 def _in_order(cls: type, declared: list[str]) -> list[str]:
@@ -504,4 +530,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if nested and isinstance(self.kernels, list | tuple | Mapping):
             inner = {name.removeprefix(prefix): value for name, value in nested.items()}
             self.kernels, nested = with_parameters(self.kernels, inner), {}
+        names = list(inspect.signature(type(self)).parameters)
+        for name in params:
+            if name.partition("__")[0] not in names:
+                raise ValueError(_unknown(type(self), name, names))
         return super().set_params(**params, **nested)

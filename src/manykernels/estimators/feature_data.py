@@ -616,22 +616,29 @@ def approximation_for(estimator: KernelEstimator, X: Table) -> Approximation | N
     return Nystrom()
 
 
-# Processor time of a search on kernel matrices, measured for MKRidgeCV and MKFDACV on 500 to 2000
-# rows (docs/benchmarks/approximation.md): each model reads the kernels, at so many seconds per
-# entry, and factorises a matrix of n rows, at so many per n³.
+# Processor time of a fit to kernel matrices, measured for MKRidge, MKFDA and their searches on 500
+# to 4898 rows (docs/benchmarks/approximation.md): each model reads the kernels, at so many seconds
+# per entry, and factorises a matrix of n rows, at so many per n³.
 _SECONDS_PER_ENTRY, _SECONDS_OF_FACTORS = 4e-9, 5.5e-12
+# Models of a fit whose p and λ are given: one for each step of the kernel weights.
+_STEPS = 5
 # Folds of a search if their number is not known, as by default.
 _FOLDS = 5
-# A search that takes longer is announced, in seconds.
+# A fit that takes longer is announced, in seconds.
 _LONG = 60.0
 
 
-def announce_search(
-    estimator: KernelEstimator, n_rows: int, n_kernels: int, n_points: int
+def announce_long_fit(
+    estimator: KernelEstimator, n_rows: int, n_kernels: int, n_points: int | None = None
 ) -> None:
-    """Warn of a search on kernel matrices that takes long, with estimates of time and memory."""
+    """Warn of a fit to kernel matrices that takes long, with estimates of time and memory.
+
+    `n_points` are those of a grid, if there is one.
+    """
     folds = getattr(estimator, "cv", None)
-    n_models = n_points * (folds if isinstance(folds, int) else _FOLDS)
+    n_models = _STEPS
+    if n_points is not None:
+        n_models = n_points * (folds if isinstance(folds, int) else _FOLDS)
     entries = n_kernels * float(n_rows) ** 2
     seconds = n_models * (_SECONDS_PER_ENTRY * entries + _SECONDS_OF_FACTORS * float(n_rows) ** 3)
     available = available_memory()
@@ -643,9 +650,10 @@ def announce_search(
         time = (
             f"{seconds / 60.0:.0f} minutes" if seconds < 5400.0 else f"{seconds / 3600:.0f} hours"
         )
+        hinge = ' and loss="squared_hinge"' if getattr(estimator, "loss", "") == "hinge" else ""
         warn_caller(
-            f'{name} learns from {sizes}, in about {time} or more. approximation="nystrom" learns '
-            "from landmarks in a fraction of that, with slightly lower scores.",
+            f'{name} learns from {sizes}, in about {time} or more. approximation="nystrom"{hinge} '
+            "learns from landmarks in a fraction of that, with slightly lower scores.",
             UserWarning,
         )
     elif is_classifier(estimator) or is_regressor(estimator):

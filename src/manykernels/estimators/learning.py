@@ -34,7 +34,7 @@ from .feature_data import (
     FeatureRows,
     FeatureStream,
     Gathering,
-    announce_search,
+    announce_long_fit,
     approximation_for,
 )
 from .inputs import matched_by_label
@@ -168,13 +168,15 @@ def fit_model(
     if grid is None:
         learning = WeightLearning.of(estimator)
         rows = learning.place_kernels(rows, task.spec(rows, rows.data.n_kernels))
+        if not rows.on_demand:
+            announce_long_fit(estimator, len(rows), rows.data.n_kernels)
         n_losses = task.n_losses(rows.targets)
         progress = FitTask.begin(estimator, X, y, n_losses * (learning.max_iter + 1))
         data = task.prepare(task.kernels(rows, learning.solver), rows)
         fitted = learn(task, data, [learning] * n_losses, [{}] * n_losses, progress)
         return estimator._keep(progress, fitted)
     grid = grid if isinstance(grid, Grid) else grid(rows)
-    announce_search(estimator, len(rows), rows.data.n_kernels, grid.size)
+    announce_long_fit(estimator, len(rows), rows.data.n_kernels, grid.size)
     kernels = task.kernels(rows)
     if kernel_sets := checked_kernel_sets(estimator.kernel_sets, kernels.source.names):
         refuse_separate_sets(task, rows)
