@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks import _data, studies
+from benchmarks import _data, studies, survival
 from benchmarks._tables import measured_with
+from manykernels.survival import survival_array
 
 STUDY = {
     "environment": measured_with(),
@@ -53,11 +54,55 @@ def test_the_code_of_the_page_is_what_is_run(monkeypatch):
     assert studies.CODE.format(name="mfeat", n_seeds=2) in page
 
 
+def test_interval_of_means_of_cohorts():
+    """Two equal cohorts have the variance of one, halved, and twice its degrees of freedom."""
+    values = [0.60, 0.62, 0.64, 0.61]
+    one = studies.interval_of_mean(values, 80, 20)
+    low, high = studies.interval_of_means([values, values], 80, 20)
+    ratio = stats.t.ppf(0.975, 6) / stats.t.ppf(0.975, 3) / np.sqrt(2)
+    assert 100 * (high - low) == pytest.approx(ratio * (one[1] - one[0]))
+    assert (low + high) / 2 == pytest.approx(np.mean(values))
+
+
+def test_survival_is_measured_by_cohort_and_fold(monkeypatch):
+    rng = np.random.default_rng(0)
+    signal = rng.normal(size=(60, 2))
+    time = np.exp(rng.normal(size=60) * 0.2 - signal[:, 0])
+    target = survival_array((np.ones(60, bool), time))
+    views = {"a": signal, "b": rng.normal(size=(60, 2))}
+
+    def folds(cohort):
+        halves = [np.arange(60) < 40, np.arange(60) >= 20]
+        return [
+            (
+                {name: table[half] for name, table in views.items()},
+                target[half],
+                {name: table[~half] for name, table in views.items()},
+                target[~half],
+            )
+            for half in halves
+        ]
+
+    monkeypatch.setattr(survival, "cohort_folds", folds)
+    monkeypatch.setattr(survival, "COHORTS", ["first", "blca"])
+    monkeypatch.setattr(studies, "cohort_folds", folds)
+    monkeypatch.setattr(studies, "COHORTS", ["first", "blca"])
+    study = studies.survival()
+    assert {name: len(values) for name, values in study["indices"].items()} == {
+        "first": 2,
+        "blca": 2,
+    }
+    assert np.min(list(study["indices"].values())) > 0.6
+    assert study["importance"]["a"][0] > 0.1 > study["importance"]["b"][0]
+
+
 def test_the_page():
     breast = {k: v for k, v in STUDY.items() if k not in ("accuracies", "n_classes")}
     breast |= {"errors": {"mean": 1, "conditional": 2}}
     breast |= {"balanced": {"mean": 0.02, "conditional": 0.03}}
+    indices = {"blca": [0.6, 0.7], "brca": [0.5, 0.6]}
     results = {"breast_tcga": breast, "scene15": {**STUDY, "accuracies": [0.75]}, "leaves": STUDY}
+    results |= {"flowers": STUDY, "proteins": STUDY, "survival": {**STUDY, "indices": indices}}
     page = studies.page(results)
     low, high = studies.interval_of_share(15, 20)
     assert f"75.00 [{low:.1f}, {high:.1f}]" in page
@@ -66,4 +111,9 @@ def test_the_page():
     assert "ECML 76.19" in page
     assert "none that we know" in page
     assert "makes 1 with" in page
-    assert len(studies.draw(results).axes) == 4
+    assert "| 0.600 [" in page
+    assert "0.527 (genes), 0.653 (slides and genes)" in page
+    assert "other features: 87.2" in page
+    for name in ("flowers", "proteins", "survival"):
+        assert studies.code_of(name, 2) in page
+    assert len(studies.draw(results).axes) == 6
