@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks import _command, pages
+from benchmarks import _command, certificates, pages
 from benchmarks._tables import PaperRow
 
 NAMES = [name for name, _ in pages.converted()]
@@ -198,3 +198,45 @@ def test_figures_of_survival_in_the_readme_are_those_of_the_page():
     (row,) = (line for line in text.splitlines() if "benchmarks.survival" in line)
     for figure in survival(_command.read_results("survival"))[:3]:
         assert figure in row
+
+
+def test_figures_of_missing_views_are_those_of_the_page():
+    means = {
+        (row["data"], row["what"], row["contender"]): row["mean"]
+        for part in _command.read_results("missing").values()
+        for row in part["rows"]
+    }
+    text = (_command.PAGES.parent / "explanation" / "missing_views.md").read_text(encoding="utf-8")
+    for data in ("mfeat", "bbc"):
+        for share in ("20%", "40%"):
+            found = {
+                name: mean
+                for (*place, name), mean in means.items()
+                if place == [data, f"{share} missing"]
+            }
+            ours = [found.pop("mean"), found.pop("conditional")]
+            cells = [means[data, "nothing missing", "all there"], *ours, max(found.values())]
+            shown = " | ".join(f"{cell:.3f}" for cell in cells)
+            assert f"{share.replace('%', ' %')} missing | {shown} |" in text
+
+
+def test_counts_of_certificates_are_those_of_the_page():
+    parts = _command.read_results("certificates")
+    first = [part for name, part in parts.items() if name in certificates.DRAWN]
+    others = [part for name, part in parts.items() if ", " in name]
+    text = (_command.PAGES.parent / "explanation" / "certificates.md").read_text(encoding="utf-8")
+    counts = [sum(int(certificates.totals(part)[k]) for part in first) for k in range(5)]
+    more = sum(int(certificates.totals(part)[0]) for part in others)
+    assert not any(part["wrong"] for part in [*first, *others])
+    assert counts[4] == 0
+    shown = [
+        f"{count:,}".replace(",", " ") if count >= 10_000 else f"{count}"
+        for count in (*counts, more)
+    ]
+    text = " ".join(text.split())
+    assert f"None of the {shown[0]} certified fits" in text
+    assert (
+        f"{shown[1]} fits were limited by rounding, {shown[2]} stopped early, {shown[3]} were"
+        in text
+    )
+    assert f"any of {shown[5]} certified fits with other seeds" in text
