@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from benchmarks._command import Results, command_line, report
 from benchmarks._meter import Meter
@@ -64,7 +65,10 @@ def make_kernels() -> KernelUnion:
 
 @dataclass(frozen=True)
 class Result:
-    """One stack built and learnt from, measured; weights are None in figures of earlier runs."""
+    """One stack built and learnt from, measured.
+
+    Threads and weights are None in figures of earlier runs.
+    """
 
     n_samples: int
     n_kernels: int
@@ -79,6 +83,7 @@ class Result:
     rel_rounding: float
     n_inner_solves: int
     accuracy: float
+    n_threads: int | None = None
     weights: list[float] | None = None
 
 
@@ -107,6 +112,7 @@ def run(n_samples: int, dtype: str, folder: Path | None) -> Result:
         rel_rounding=model.certificate_.rel_rounding,
         n_inner_solves=model.n_inner_solves_,
         accuracy=accuracy,
+        n_threads=max(pool["num_threads"] for pool in threadpool_info()),
         weights=model.weights_.tolist(),
     )
     if path is not None:
@@ -116,12 +122,23 @@ def run(n_samples: int, dtype: str, folder: Path | None) -> Result:
 
 def table(results: list[Result]) -> str:
     """One row per fit."""
-    header = ["m", "stack", "GiB", "build, s", "cpu, s", "fit, s", "cpu, s", "peak, GiB"]
+    header = [
+        "m",
+        "stack",
+        "threads",
+        "GiB",
+        "build, s",
+        "cpu, s",
+        "fit, s",
+        "cpu, s",
+        "peak, GiB",
+    ]
     header += ["in m × m", "gap", "rounding", "factorisations", "accuracy"]
     rows = [
         [
             str(one.n_samples),
             one.storage,
+            "" if one.n_threads is None else str(one.n_threads),
             f"{one.stack_bytes / _GIB:.2f}",
             *(f"{seconds:.1f}" for seconds in (one.build_seconds, one.build_processor)),
             *(f"{seconds:.1f}" for seconds in (one.fit_seconds, one.fit_processor)),
@@ -147,7 +164,8 @@ def findings(results: dict[str, Result]) -> list[str]:
             f"Weights learnt from {double.n_samples} samples in single and in double precision "
             f"differ by {apart:.1e} at most."
         )
-    if double and large:
+    # The number of threads changes the processor time.
+    if double and large and double.n_threads == large.n_threads:
         times = large.fit_processor / double.fit_processor
         growth = large.n_samples / double.n_samples
         lines.append(
