@@ -6,11 +6,12 @@ One kernel of 3000 samples, ``KernelStack.from_arrays`` and ``MKSVC(kernels="pre
 normalize=None).fit`` against scikit-learn's ``SVC(kernel="precomputed").fit``: the same machine.
 MKSVC adds the kernels up into a matrix of its own, 72 MB, and the first use of fresh memory counts
 as time of the processor; how much depends on the system. The stack is checked for values that are
-not finite, for symmetry, and for negative eigenvalues: by twenty Lanczos steps, or exactly with
+not finite, for symmetry, and for negative eigenvalues: by eighteen Lanczos steps, or exactly with
 ``psd="exact"``. MKSVC proves a relative duality gap of 1e-4; LIBSVM stops at violations of 1e-3.
 
-What twenty steps find: the kernels of the sets with one direction u turned negative,
-``K ← PKP − ρ λ_max uuᵀ`` with ``P = I − uuᵀ``, for u spread over all samples and for u on two.
+What these steps find: the kernels of the sets with one direction u turned negative,
+``K ← PKP − ρ λ_max uuᵀ`` with ``P = I − uuᵀ``, for u spread over all samples, also orthogonal to
+the vector of ones, near which the steps begin, and for u on two samples.
 
 Seconds are those of the processor with one thread, medians of several runs, contenders in turn.
 """
@@ -39,7 +40,7 @@ SETS: dict[str, Callable[[bool], Machine]] = {
 }
 PENALTIES = [1.0, 100.0]
 RATIOS = [1e-2, 1e-3, 1e-4]
-MOST_RATIO = 2.5
+MOST_RATIO = 2.0
 
 _REPEATS = 9
 
@@ -106,12 +107,16 @@ def price(machine: Machine, C: float) -> Price:
 def search(machine: Machine) -> list[Search]:
     """Negative eigenvalues planted into the kernel, and whether they are found."""
     K = machine.K
-    spread = np.random.default_rng(0).standard_normal(len(K))
+    # Another seed than that of the vector that Lanczos begins with.
+    spread = np.random.default_rng(1).standard_normal(len(K))
+    centred = spread - spread.mean()
     on_two = np.zeros(len(K))
     on_two[:2] = 0.6, 0.8
     largest = checks.lanczos_extremes(K, checks.MOST_STEPS)[1]
     searches = []
-    for direction, u in [("spread", spread / np.linalg.norm(spread)), ("two samples", on_two)]:
+    directions = {"spread": spread, "spread, mean zero": centred, "two samples": on_two}
+    for direction, u in directions.items():
+        u = u / np.linalg.norm(u)
         found = [_is_found(planted(K, u, rho * largest)) for rho in RATIOS]
         searches.append(Search(machine.name, direction, found))
     return searches

@@ -20,7 +20,7 @@ def test_a_planted_eigenvalue_is_there():
 def test_the_worst_ratio_is_reported():
     slow = replace(PRICE, machine="slow", C=100.0, both=3.0)
     assert "worst 3.00 (slow, C = 100): MISSED" in safety.verdicts([PRICE, slow])[0]
-    assert "at most 2.5 asked, worst 2.00 (small, C = 1): held" in safety.verdicts([PRICE])[0]
+    assert "at most 2 asked, worst 2.00 (small, C = 1): held" in safety.verdicts([PRICE])[0]
 
 
 def test_from_the_command_line_to_the_page(monkeypatch, tmp_path, capsys):
@@ -29,6 +29,6 @@ def test_from_the_command_line_to_the_page(monkeypatch, tmp_path, capsys):
     assert safety.main(["--quick", "--sets", "clean", "--write"]) == 0
     page = (tmp_path / "safety.md").read_text(encoding="utf-8")
     for text in (page, capsys.readouterr().out):
-        assert "Check and fit over SVC.fit: at most 2.5 asked" in text
+        assert "Check and fit over SVC.fit: at most 2 asked" in text
         assert "ρ = 0.001" in text
         assert "two samples" in text

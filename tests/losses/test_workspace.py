@@ -7,8 +7,10 @@ import pytest
 
 from manykernels import KernelStack
 from manykernels.domains import lp_domain
+from manykernels.kernels.transforms import Center
 from manykernels.losses.inexact import BlockAscent, InexactEvaluation
 from manykernels.losses.on_demand import Workspace
+from manykernels.losses.svm import HingeLoss
 from manykernels.solvers import Newton
 from tests.losses.laws import some_weights
 from tests.problems import random_gram_matrices, square_loss
@@ -107,3 +109,28 @@ def test_a_point_without_a_factorisation_has_none_until_it_is_needed(count):
     point.hessian()
     assert not point.released
     assert count() == 1
+
+
+def test_a_single_stored_kernel_is_not_copied():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    K, signs = X @ X.T, np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    plain = KernelStack.from_arrays(K)
+    centred = Center().fit_transform(plain)
+    values = []
+    for stack in (plain, centred):
+        loss = HingeLoss(stack, signs, 1.0)
+        point = loss.evaluate(np.ones(1))
+        assert "matrix" not in vars(loss.workspace)
+        assert not stack.data.flags.writeable
+        values.append(point.value)
+        # A weight that changes the values, or an offset that would take digits, needs a copy.
+        loss.evaluate(np.full(1, 0.5))
+        assert "matrix" in vars(loss.workspace)
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-7)
+    distances = ((X[:, None] - X) ** 2).sum(axis=2) / 2
+    for other in (K + 1e4, -distances):
+        stack = KernelStack(other[None], ["a"], gram=True, checked=True)
+        loss = HingeLoss(Center().fit_transform(stack), signs, 1.0)
+        np.testing.assert_allclose(loss.evaluate(np.ones(1)).value, values[1], rtol=1e-7)
+        assert "matrix" in vars(loss.workspace)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
@@ -459,6 +460,8 @@ _BLOCK_ENTRIES = 2**18
 # Entries of a block of rows of all kernels, if several sums are computed by one matrix product:
 # 16 MiB of float64, which stay in a third-level cache and are enough for a fast product.
 _SHARED_ENTRIES = 2**21
+# Largest offset, relative to the mean diagonal, that may be left out: it costs one digit.
+_MOST_OFFSET = 10.0
 
 
 class StoredArray:
@@ -615,6 +618,27 @@ class StoredKernels(TransformedKernels):
             for j in rest:
                 add_scaled(block, self._factored(j, rows), scaled[j])
         return out
+
+    def stored_sum(self, weights: np.ndarray) -> np.ndarray | None:
+        """Return the stored matrix that is the weighted sum plus offsets; None if there is none.
+
+        It is no copy, and must not be changed. Offsets ``o_r + o_c``, as of centring, change no
+        ``Kv`` with ``Σv = 0`` but by a constant; large ones would take digits from it.
+        """
+        (active, *others) = self.contributing(weights).tolist() or [0]
+        scaled = float(weights[active] * self._scale[active])
+        if others or scaled != 1.0 or self._in_strips or self._rows.factor is not None:
+            return None
+        offsets, diagonal = self._rows.offset, self.row_diag
+        if offsets is not None and diagonal is not None:
+            offset, size = offsets[active], float(diagonal[active].mean())
+            # The diagonal of a kernel that is PSD only if centred may be zero or negative.
+            if not (offset.mean() >= 0.0 and np.abs(offset).max() <= _MOST_OFFSET * size):
+                return None
+        matrix: np.ndarray = self.data[active].view()
+        with suppress(ValueError):  # mapped from a file that is not to be changed
+            matrix.flags.writeable = True  # the type that loops are compiled for
+        return matrix if matrix.flags.writeable and matrix.flags.c_contiguous else None
 
     def combine_all(self, weights: np.ndarray, outs: list[np.ndarray]) -> None:
         """Write the weighted sum of row r of `weights` into ``outs[r]``, in one pass."""

@@ -97,8 +97,19 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
         return self.problems
 
     def _combine(self, weights: Array) -> Array:
-        """Put K_β into the workspace and return β, which a subclass may have changed."""
-        self.kernels.combine(weights, out=self.workspace.matrix)
+        """Set `_matrix` to K_β, and return β, which a subclass may have changed.
+
+        A single kernel that is stored as it is needs no copy, which would take longer than the
+        machine.
+        """
+        matrix = None
+        if not any(problem.total for problem in self.problems):
+            stored_sum = getattr(self.kernels, "stored_sum", None)
+            matrix = stored_sum(weights) if stored_sum is not None else None
+        if matrix is None:
+            matrix = self.workspace.matrix
+            self.kernels.combine(weights, out=matrix)
+        self._matrix = matrix
         return weights
 
     def evaluate(self, weights: Array) -> BoxEvaluation:
@@ -107,7 +118,7 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
         weights = self._combine(weights)
         ascents = []
         for k, problem in enumerate(self.programs(weights)):
-            ascent = Ascent(self.workspace.matrix, problem, self._starts[k])
+            ascent = Ascent(self._matrix, problem, self._starts[k])
             ascent.run_to_gap(self.inner_tol)
             ascent.v = problem.balanced(ascent.v)
             self._starts[k] = ascent.v
@@ -555,6 +566,7 @@ class JointSquaredHingeLoss(LearntRegularization, SquaredHingeLoss):
             )
         raised = Raised.to(_LEAST_SHARE * size, weights, self._gauge)
         self.workspace.matrix /= raised.factor
+        self._matrix = self.workspace.matrix
         self._at_least = raised.is_higher
         return raised.weights
 
