@@ -117,6 +117,14 @@ def test_equal_weights_are_not_called_the_best(model):
     last = data["answers"][-1]
     assert (last["question"], last["answer"]) == ("Are the weights learnt?", "No: they are equal")
     assert "certified" not in last["detail"]
+    assert "At p = ∞ the weights are given" in data["proof"]["certificate"]["claim"]
+
+
+def test_equal_weights_of_several_targets_are_not_called_the_best():
+    X, _ = IRIS
+    for ps, answer in [([np.inf], "No: they are equal"), ([1, np.inf], "Yes: certified")]:
+        model = MKRidgeCV(ps=ps, regs=[1.0], multi_target="separate").fit(X, X[:, :2])
+        assert summarize(model)["answers"][-1]["answer"].startswith(answer)
 
 
 def test_weights_that_a_rule_has_set_are_not_called_the_best():
@@ -191,6 +199,21 @@ def test_the_score_of_a_weighted_search_is_the_same_in_its_report(kind, precompu
     assert judged["n_samples"] == 38
     assert judged["scores"][0]["value"] == pytest.approx(model.left_out_score_, abs=1e-12)
     assert judged["how"].endswith("scores are weighted, counts are not")
+
+
+@pytest.mark.parametrize("kind", [MKFDACV, *slow(MKSVCCV, MKRidgeCV, MKSVRCV)])
+def test_the_score_of_a_search_with_groups_is_the_same_in_its_report(kind):
+    """All weights are five, which is not the same as five rows in place of one."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 2)), rng.integers(0, 2, 40)
+    X[:, 0] += y
+    about = {"sample_weight": np.full(40, 5.0), "groups": np.arange(40) // 4}
+    model = kind(ps=[1, 2]).fit(X, y, **about)
+    judged = summarize(model, X, y, **about, importance=False)["judged"]
+    score = judged["scores"][0]
+    assert score["value"] == pytest.approx(model.left_out_score_, abs=1e-12)
+    assert score["low"] < score["value"] < score["high"] <= 1.0
+    assert "40 rows of 10 groups were kept together" in judged["how"]
 
 
 def test_weights_are_how_often_samples_count():

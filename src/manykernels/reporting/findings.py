@@ -393,18 +393,30 @@ def gate_of(estimator: KernelEstimator) -> dict[str, Any] | None:
 # -- certificates ----------------------------------------------------------------------------
 
 
+def weights_are_given(estimator: KernelEstimator) -> bool:
+    """Return whether every p is infinite, so that all kernels have the same weight."""
+    p = getattr(estimator, "p_", getattr(estimator, "p", None))
+    if p is None or len(estimator.kernel_names_) == 1:
+        return False
+    return bool(np.isinf(as_norm(p) if np.ndim(p) == 0 else p).all())
+
+
 def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
     """Return the certificate and the convergence history."""
     certificate = getattr(estimator, "certificate_", None)
     if certificate is None:
         return None
     convex = hasattr(certificate, "dual")
+    given_weights = convex and weights_are_given(estimator)
+    claim = _in_words(certificate.claim)
+    if given_weights:
+        claim = "At p = ∞ the weights are given: the optimum is that of the model with equal ones."
     contents: dict[str, Any] = {
         "certificate": {
             "status": certificate.status,
             "converged": bool(certificate.converged),
             "message": certificate.message,
-            "claim": _in_words(certificate.claim),
+            "claim": claim,
             "rel_gap": float(certificate.rel_gap),
             # A gap is known up to its rounding error, and may even be negative by it.
             "bound": max(
@@ -420,6 +432,7 @@ def proof_of(estimator: KernelEstimator) -> dict[str, Any] | None:
         "converged": bool(certificate.converged),
         "convex": convex,
         "question": _question(estimator, convex),
+        "given_weights": given_weights,
     }
     if hasattr(estimator, "approximation_errors_"):
         given = getattr(estimator, "approximation", None)

@@ -242,7 +242,8 @@ def columns_picture(columns: dict[str, Any]) -> dict[str, Any]:
         title=columns["title"],
         caption=columns["caption"],
     )
-    return picture(display, "columns", "Columns compared", f"{columns['title']}, by column.")
+    text = f"{columns['title']}, by column."
+    return picture(display, "columns", "Columns compared", text, font_size=_FONT_SIZE_OF_PANELS)
 
 
 # Sections of the page, in their order, by their keys in the dict; each has a template.

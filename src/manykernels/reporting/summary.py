@@ -644,7 +644,7 @@ def _how_sure(sections: dict[str, Any]) -> dict[str, Any] | None:
     if proof is None:
         return None
     certificate = proof["certificate"]
-    if sections["learnt"].get("p") == "∞" and sections["learnt"]["n_kernels"] > 1:
+    if proof["given_weights"]:
         return {
             "question": "Are the weights learnt?",
             "answer": "No: they are equal",
