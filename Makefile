@@ -90,8 +90,10 @@ check: $(STAMP) ## lint, formatting, types, spelling, counts of what fits do
 	$(BIN)/codespell
 	$(BIN)/python -m benchmarks.guard
 
-# Without network and without warnings. Examples are drawn again when they have changed.
+# Without network and without warnings. Examples are drawn again when they have changed. With
+# INTERSPHINX=1 names of other packages are links, which needs the network.
 docs: export OPENBLAS_NUM_THREADS = 1
+docs: export INTERSPHINX ?=
 docs: $(STAMP) ## build the documentation, docs/_build/html/index.html
 	rm -rf docs/reference/generated # pages of names that are no more
 	$(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
@@ -108,6 +110,7 @@ package: $(STAMP) ## build wheel and source archive into dist/, and try the whee
 
 bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.defaults
+	$(BIN)/python -m benchmarks.others
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.solvers
 	$(BIN)/python -m benchmarks.ye2008

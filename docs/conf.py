@@ -1,5 +1,10 @@
-"""Sphinx configuration. ``make docs`` builds the pages without network access and warnings."""
+"""Sphinx configuration. ``make docs`` builds the pages without network access and warnings.
 
+With ``make docs INTERSPHINX=1`` names of other packages are links to their documentation, whose
+inventories are downloaded.
+"""
+
+import os
 import sys
 from pathlib import Path
 
@@ -25,6 +30,16 @@ extensions = [
     "linked_names",
     "mathml",
 ]
+if os.environ.get("INTERSPHINX"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+        "matplotlib": ("https://matplotlib.org/stable", None),
+    }
 exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
 root_doc = "index"
@@ -53,7 +68,7 @@ numpydoc_xref_param_type = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"\.py$",  # all of them: each has a figure
+    "filename_pattern": r"\.py$",  # all of them: each has a picture
     "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("manykernels",),
     "remove_config_comments": True,
@@ -65,7 +80,6 @@ sphinx_gallery_conf = {
         for section in ("start", "data", "judging", "machines", "regions", "scale", "solvers")
     ],
     "within_subsection_order": "gallery_order.PicturesFirst",
-    "default_thumb_file": str(HERE / "_static" / "no_picture.png"),
     "write_computation_times": False,  # its page loads scripts from other servers
 }
 

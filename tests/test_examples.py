@@ -3,6 +3,7 @@
 import runpy
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -86,8 +87,11 @@ def test_every_example_has_a_title(name):
 @pytest.mark.usefixtures("in_a_folder_of_its_own")
 @pytest.mark.parametrize("name", EXPECTED)
 def test_example(name, capsys):
+    plt.close("all")
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert EXPECTED[name] in capsys.readouterr().out
+    assert plt.get_fignums(), "the gallery shows a picture of every example"
+    plt.close("all")
 
 
 @pytest.mark.slow

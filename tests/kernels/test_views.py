@@ -218,6 +218,36 @@ def test_polars_series_and_objects():
     )
 
 
+class Tensor:
+    """An array of another library: its rows are such arrays, too."""
+
+    def __init__(self, values, device="cpu"):
+        self.values, self.device = values, device
+
+    def __array__(self, dtype=None, copy=None):
+        if self.device != "cpu":
+            raise TypeError("can't convert a tensor of a GPU; use Tensor.cpu() first.")
+        return np.asarray(self.values, dtype=dtype)
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__(**options)
+
+    def __iter__(self):
+        return (Tensor(row) for row in self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+
+def test_arrays_of_other_libraries_are_tables_without_a_copy():
+    values = np.arange(8.0).reshape(4, 2)
+    views = Views({"a": Tensor(values), "b": values})
+    assert repr(views) == "Views(4 rows: 'a' (2 columns), 'b' (2 columns))"
+    assert np.shares_memory(views["a"], values)
+    with pytest.raises(TypeError, match=r"view 'a': can't convert .* use Tensor.cpu\(\) first"):
+        Views({"a": Tensor(values, "gpu"), "b": values})
+
+
 @pytest.mark.parametrize(
     ("tables", "match"),
     [

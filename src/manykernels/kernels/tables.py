@@ -405,6 +405,9 @@ def as_view(table: Any) -> Any:
 def _as_array(table: Any) -> np.ndarray:
     if isinstance(table, np.ndarray):
         return table if table.dtype.kind not in "US" else table.astype(object)
+    if hasattr(table, "__dlpack__"):
+        # An array of another library, such as PyTorch.
+        return _as_array(np.asarray(table))
     items = list(table)
     if not any(isinstance(item, list | tuple | np.ndarray | int | float) for item in items):
         # Texts, graphs and other objects, one per sample.

@@ -1,6 +1,7 @@
 """Every estimator inside scikit-learn: its checks, searches, pipelines, copies."""
 
 import copy
+import inspect
 import pickle
 
 import joblib
@@ -16,7 +17,14 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
@@ -474,3 +482,22 @@ def test_weights_are_routed_through_pipelines(entry):
     scaled = StandardScaler().fit(X)
     expected = entry.make(PAIRS).fit(scaled.transform(X), entry.y, sample_weight=weights)
     assert_array_equal(model.predict(X_TEST), expected.predict(scaled.transform(X_TEST)))
+
+
+@those(lambda entry: entry.target not in ("none", "labels"))
+def test_weights_and_groups_are_routed_through_cross_validation(entry):
+    """To ``fit``, ``score`` and the splitter."""
+    weights, groups = np.linspace(0.5, 2.0, len(X)), np.arange(len(X)) // 2
+    takes_groups = "groups" in inspect.signature(entry.kind.fit).parameters
+    cv = GroupKFold(2)
+    with config_context(enable_metadata_routing=True):
+        model = entry.make(PAIRS).set_score_request(sample_weight=True)
+        model.set_fit_request(sample_weight=True, **({"groups": True} if takes_groups else {}))
+        params = {"sample_weight": weights, "groups": groups}
+        scores = cross_validate(model, X, entry.y, cv=cv, params=params)["test_score"]
+    expected = []
+    for train, test in cv.split(X, groups=groups):
+        more = {"groups": groups[train]} if takes_groups else {}
+        by_hand = entry.make(PAIRS).fit(X[train], entry.y_at(train), weights[train], **more)
+        expected.append(by_hand.score(X[test], entry.y_at(test), weights[test]))
+    assert_array_equal(scores, expected)
