@@ -259,7 +259,7 @@ class Workspace:
         return diagonal
 
     def inverse_blocks(self, sets: list[Indices]) -> list[Array]:
-        """Return ``A⁻¹`` among the members of every set, (g, s, s) of g sets of s; overwrites R."""
+        """Return ``A⁻¹`` among the members of sets of equal size, (g, s, s); overwrites R."""
         diagonal, places = self.inverse_diagonal(), np.arange(self._n_rows)
         blocks = []
         for rows in sets:
