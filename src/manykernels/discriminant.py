@@ -496,13 +496,20 @@ class _LogLoss:
     share: np.ndarray
     ridge: float
 
-    def value(self, point: np.ndarray) -> float:
-        logs = log_softmax(np.tensordot(point, self.features, 1), axis=1)
-        misfit = -float(self.share @ np.einsum("nk,nk->n", self.truth, logs))
-        return misfit + 0.5 * self.ridge * float(point[1] - 1.0) ** 2
+    def value(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the value at a point, and the class probabilities, (n, c)."""
+        scores = point[0] * self.features[0] + point[1] * self.features[1]
+        scores -= scores.max(axis=1, keepdims=True)
+        probabilities = np.exp(scores)
+        sums = probabilities.sum(axis=1, keepdims=True)
+        probabilities /= sums
+        scores -= np.log(sums)
+        misfit = -float(self.share @ np.einsum("nk,nk->n", self.truth, scores))
+        return misfit + 0.5 * self.ridge * float(point[1] - 1.0) ** 2, probabilities
 
-    def gradient_and_hessian(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        probabilities = np.exp(log_softmax(np.tensordot(point, self.features, 1), axis=1))
+    def gradient_and_hessian(
+        self, point: np.ndarray, probabilities: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         flat, share = self.features.reshape(2, -1), self.share[:, None]
         gradient = flat @ ((probabilities - self.truth) * share).ravel()
         means = np.sum(self.features * probabilities, axis=2)
@@ -514,9 +521,9 @@ class _LogLoss:
 
     def minimizer(self, start: np.ndarray, free: np.ndarray) -> np.ndarray:
         """Minimise over the `free` coordinates by Newton's method with backtracking."""
-        point, value = start, self.value(start)
+        point, (value, probabilities) = start, self.value(start)
         for _ in range(_MAX_STEPS):
-            gradient, second = self.gradient_and_hessian(point)
+            gradient, second = self.gradient_and_hessian(point, probabilities)
             step = np.zeros(2)
             inner = second[np.ix_(free, free)]
             # Where scores have no effect there is no curvature; this keeps the matrix invertible.
@@ -526,7 +533,10 @@ class _LogLoss:
             if decrease <= _LAST_DECREASE:
                 return point + step
             factor = 1.0
-            while (new := self.value(point + factor * step)) > value - _ARMIJO * factor * decrease:
+            while True:
+                new, probabilities = self.value(point + factor * step)
+                if new <= value - _ARMIJO * factor * decrease:
+                    break
                 factor *= 0.5
                 if factor < EPS:
                     return point

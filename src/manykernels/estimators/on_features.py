@@ -296,12 +296,17 @@ class FeatureData:
         return lambda reg: FeatureLoss(sums, reg)
 
     def left_out(self, evaluation: Any, targets: np.ndarray, *, respond: bool = True) -> LeavesOut:
+        kind = PartialLeftOut if respond else SingleRows
+        features, weights = self._judged_rows
+        return kind(evaluation, features, targets, weights, self.problem.moments.weight)
+
+    @cached_property
+    def _judged_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Features of `samples`, as those of the loss, and weights."""
         places = slice(None) if self.places is None else self.places
         sampled, weights = self.rows.sampled, self.rows.weights
         weights = np.ones(len(sampled)) if weights is None else weights
-        kind = PartialLeftOut if respond else SingleRows
-        features = self.problem.scaling(sampled[places])
-        return kind(evaluation, features, targets, weights[places], self.problem.moments.weight)
+        return self.problem.scaling(sampled[places]), weights[places]
 
     def residual_sums(self, evaluations: Sequence[Any]) -> np.ndarray:
         # √n‖U‖ is at least the sum of the |U_i|.

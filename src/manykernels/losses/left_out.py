@@ -31,6 +31,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import blas
 
 from ..utils.numerics import ACCUMULATED, ROUNDING
 from .base import Array, Indices
@@ -115,14 +116,24 @@ def remove(
     """
     rows = np.delete(np.arange(len(solution)), removed)
     least = ACCUMULATED * float(np.diagonal(inverse).max())
-    root = _inverse_roots(inverse[np.ix_(removed, removed)], least)
-    across = root.T @ inverse[np.ix_(removed, rows)]
+    members = inverse[removed]  # rows first: they are contiguous
+    root = _inverse_roots(members[:, removed], least)
+    across = root.T @ members[:, rows]
     half = root.T @ solution[removed]
     left = solution[rows] - across.T @ half
     if response is not None:
         moves = np.einsum("st,skn->tkn", root, response[removed])
         half = _responding(half[None], moves[None])[0]
     return root @ half, rows, left, across
+
+
+def _squares(across: Array, sets: Indices) -> Array:
+    """Return ``(NᵀN)_SS`` of several sets S of equal size s, with N = `across`, (g, s, s)."""
+    if sets.shape[1] == 1:
+        squares: Array = np.einsum("ai,ai->i", across, across)
+        return squares[sets][:, :, None]
+    members = across[:, sets]
+    return np.einsum("agi,agj->gij", members, members)
 
 
 def _inverse_roots(blocks: Array, least: float) -> Array:
@@ -268,12 +279,12 @@ class LeavesOut(ABC):
             outputs = self._from_mean(outputs, self._mean_without_all(fold))
             places = np.full(len(inverse), -1)
             places[others] = np.arange(len(others))
-            sets_left = [rows[(places[rows] >= 0).all(axis=1)] for rows in sets]
-            blocks_left = []
-            for rows in sets_left:
-                roots = across[:, places[rows]]
-                taken = np.einsum("agi,agj->gij", roots, roots)
-                blocks_left.append(inverse[rows[:, :, None], rows[:, None, :]] - taken)
+            kept = [(places[rows] >= 0).all(axis=1) for rows in sets]
+            sets_left = [rows[keep] for rows, keep in zip(sets, kept, strict=True)]
+            blocks_left = [
+                block[keep] - _squares(across, places[rows])
+                for block, rows, keep in zip(blocks, sets_left, kept, strict=True)
+            ]
             solution_left = np.zeros_like(self._solution)
             solution_left[others] = solution
             of_others = self._each_left_out(
@@ -342,7 +353,8 @@ class LeavesOut(ABC):
     def _take_away_intercept(self, inverse: Array) -> None:
         """Turn A⁻¹ into Q of :mod:`.left_out`, in place."""
         intercept = np.sqrt(self._intercept_share())
-        inverse -= intercept[:, None] * intercept
+        # The transpose of a C-ordered symmetric matrix is that matrix in the order of BLAS.
+        blas.dger(-1.0, intercept, intercept, a=inverse.T, overwrite_a=1)
 
     def _outputs_left_out(self, residuals: Array, rows: Indices) -> Array:
         """Return outputs in the columns of H, from residuals of rotated columns times √w."""

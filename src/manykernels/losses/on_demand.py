@@ -258,6 +258,19 @@ class Workspace:
             diagonal[start:stop] += np.einsum("ki,ki->i", corner, corner)
         return diagonal
 
+    def inverse_blocks(self, sets: list[Indices]) -> list[Array]:
+        """Return ``A⁻¹`` among the members of sets of equal size, (g, s, s); overwrites R."""
+        diagonal, places = self.inverse_diagonal(), np.arange(self._n_rows)
+        blocks = []
+        for rows in sets:
+            if rows.shape[1] == 1:
+                blocks.append(diagonal[rows][:, :, None])
+                continue
+            # Columns of `matrix` hold rows of R⁻¹, which begin at the diagonal.
+            roots = np.where(places >= rows[:, :, None], self.matrix.T[rows], 0.0)
+            blocks.append(roots @ roots.mT)
+        return blocks
+
     def inverse(self) -> Array:
         """Return ``A⁻¹`` in `matrix`, overwriting R."""
         factor = self.matrix

@@ -3,7 +3,9 @@
 The solution for ``‖β‖_p ≤ 1`` is where ``b·g`` is largest over the ball, and the logarithms of the
 gains g are smooth in p, down from p = ∞ where all weights are 1. A polynomial in 1/p through the
 last few solutions predicts the gains at the next p, and so initial weights, often within the
-tolerance. (At p = 1 the gains do not determine the weights: log β itself is extrapolated.)
+tolerance. (At p = 1 the gains do not determine the weights: log β itself is extrapolated.) Where
+nearly the same problem has been solved, such as another fold, it is the difference from its log β
+that is extrapolated.
 
 Several regularisations are solved side by side: for each p, one pass over the kernels computes
 their weighted sums, and another the products (``SquareLoss.evaluate_together``). Each point takes
@@ -140,8 +142,15 @@ _SIDE_BY_SIDE = 5
 # Degree of the polynomial in 1/p. Measured on three data sets of scikit-learn, 84 points each:
 # degrees 1 to 4 take 142 to 159 evaluations, degree 0 (start at the last solution) 181 to 203.
 _DEGREE = 3
+# The same for differences from the solutions of nearly the same problem. Measured on two data sets
+# of 32 points and five folds: 570 evaluations, 580 at degree 0, 586 from the solutions themselves.
+_DEGREE_OF_DIFFERENCES = 1
 # Smaller weights are rounding errors; zeros have no logarithm to extrapolate.
 _LEAST_LOG = np.log(ACCUMULATED)
+
+
+#: Kernel weights and gains of a solution.
+Known = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
@@ -164,7 +173,7 @@ def walk_grid(
     *,
     tol: float = 1e-5,
     max_iter: int = 50,
-    starts: Mapping[tuple[int, int], Array] | None = None,
+    starts: Mapping[tuple[int, int], Known] | None = None,
 ) -> list[str]:
     """Solve the square loss for every p and λ, from large p to small.
 
@@ -183,28 +192,25 @@ def walk_grid(
         Relative gap of every point.
     max_iter : int, default=50
         Maximum number of Newton steps at a point.
-    starts : mapping of (int, int) to ndarray, optional
-        Initial weights at some points, by the positions of p and λ, such as solutions of nearly
-        the same problem.
+    starts : mapping of (int, int) to (ndarray, ndarray), optional
+        Weights and gains of solutions of nearly the same problem, by the positions of p and λ.
     """
-    known = {} if starts is None else starts
+    starts = {} if starts is None else starts
     # In order of λ, so that points solved side by side take similar numbers of steps.
     reg_order = np.argsort(regs)[::-1].tolist()
     failures: list[str] = []
     for start in range(0, len(reg_order), _SIDE_BY_SIDE):
         some = reg_order[start : start + _SIDE_BY_SIDE]
         losses = {j: loss_at(float(regs[j])) for j in some}
-        predictors = {j: _Predictor() for j in some}
+        predictors = {
+            j: _Predictor({float(p): starts[i, j] for i, p in enumerate(ps) if (i, j) in starts})
+            for j in some
+        }
         for i in np.argsort(ps)[::-1].tolist():
             p = float(ps[i])
             domain = lp_domain(p)
             runs = {j: Run(domain, tol, max_iter) for j in some}
-            begin = {
-                j: known[i, j]
-                if (i, j) in known
-                else predictors[j].weights_at(p, domain, losses[j].n_kernels)
-                for j in some
-            }
+            begin = {j: predictors[j].weights_at(p, domain, losses[j].n_kernels) for j in some}
             points = _solve_together(losses, domain, runs, begin, failures)
             for j, point in points.items():
                 run = runs[j]
@@ -272,37 +278,55 @@ def _solve_alone(loss: Loss, domain: Domain, run: Run, point: Evaluation) -> Eva
 
 
 class _Predictor:
-    """Solutions along p for one λ, and the weights that they predict at the next p."""
+    """Solutions along p for one λ, and the weights that they predict at the next p.
 
-    def __init__(self) -> None:
-        # 1/p, log g and log β of each solution.
-        self._solutions: deque[tuple[float, Array, Array]] = deque(maxlen=_DEGREE + 1)
+    `similar` are solutions of nearly the same problem by p.
+    """
+
+    def __init__(self, similar: Mapping[float, Known]) -> None:
+        self._similar = similar
+        # p, and log g and log β of each solution, (2, n_kernels).
+        self._solutions: deque[tuple[float, Array]] = deque(maxlen=_DEGREE + 1)
 
     def add(self, p: float, point: Evaluation) -> None:
         """Add a solution, replacing the oldest one."""
-        if self._solutions and self._solutions[0][0] == 1.0 / p:
+        if self._solutions and self._solutions[0][0] == p:
             return  # an equal p of the grid
-        log_gains = np.log(np.maximum(point.gains, TINY))
-        with np.errstate(divide="ignore"):
-            log_weights = np.maximum(np.log(point.weights), _LEAST_LOG)
-        self._solutions.appendleft((1.0 / p, log_gains, log_weights))
+        self._solutions.appendleft((p, _logarithms(point.weights, point.gains)))
 
     def weights_at(self, p: float, domain: Domain, n_kernels: int) -> Array:
         """Return initial weights at p."""
-        if not self._solutions:
-            return domain.start(n_kernels)
-        positions, log_gains, log_weights = zip(*self._solutions, strict=True)
-        # Values at 1/p of the polynomials that are 1 at one position and 0 at the others.
-        lagrange = np.array(
-            [
-                prod((1.0 / p - x) / (position - x) for x in positions if x != position)
-                for position in positions
+        solved, ball = list(self._solutions), isinstance(domain, LpBall)
+        if p in self._similar and all(norm in self._similar for norm, _ in solved):
+            if not solved:
+                return self._similar[p][0]
+            base, ball = _logarithms(*self._similar[p]), False
+            solved = [
+                (norm, logs - _logarithms(*self._similar[norm]))
+                for norm, logs in solved[: _DEGREE_OF_DIFFERENCES + 1]
             ]
-        )
-        ball = isinstance(domain, LpBall)
-        predicted = lagrange @ np.array(log_gains if ball else log_weights)
+        elif not solved:
+            return domain.start(n_kernels)
+        else:
+            base = np.zeros((2, n_kernels))
+        norms, logs = zip(*solved, strict=True)
+        positions = [1.0 / norm for norm in norms]
+        # Values at 1/p of the polynomials that are 1 at one position and 0 at the others.
+        lagrange = [
+            prod((1.0 / p - x) / (position - x) for x in positions if x != position)
+            for position in positions
+        ]
+        log_gains, log_weights = base + np.tensordot(lagrange, logs, 1)
+        predicted = log_gains if ball else log_weights
         predicted = np.exp(predicted - predicted.max())
         return domain.maximizer(predicted) if ball else domain.onto_boundary(predicted)
+
+
+def _logarithms(weights: Array, gains: Array) -> Array:
+    """Return log g and log β, (2, n_kernels)."""
+    with np.errstate(divide="ignore"):
+        log_weights = np.maximum(np.log(weights), _LEAST_LOG)
+    return np.array([np.log(np.maximum(gains, TINY)), log_weights])
 
 
 # -- First-order change of the best kernel weights with the targets -------------------------------

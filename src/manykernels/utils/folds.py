@@ -87,20 +87,26 @@ def equal_kernel_rows(stack: Any) -> np.ndarray:
     groups = np.zeros(n_rows, dtype=np.intp)
     direction = np.random.default_rng(0).standard_normal(n_columns)
     for j in range(stack.n_kernels):
-        matrix = stack.data[j]
-        gaps = np.isnan(matrix)
-        lacking = gaps.all(axis=1)
-        if gaps.any():
-            matrix = np.where(gaps, 0.0, matrix)
-        products = matrix @ direction.astype(matrix.dtype)
-        size = max(float(matrix.max()), -float(matrix.min())) * np.sqrt(n_columns)
-        least = _ROUNDING_STEPS * np.finfo(matrix.dtype).eps * size
-        order = np.lexsort((products, lacking, groups))
-        differs = (np.diff(groups[order]) != 0) | (np.diff(lacking[order].astype(int)) != 0)
-        differs |= np.diff(products[order]) > least
-        groups[order] = np.concatenate([[0], np.cumsum(differs)])
-        if groups.max(initial=0) == n_rows - 1:
+        # Rows that differ from all others in one kernel are not compared in the next.
+        rows = np.flatnonzero(np.bincount(groups)[groups] > 1)
+        if not len(rows):
             break
+        matrix = stack.data[j]
+        # No entry of a Gram matrix is larger than the largest of its diagonal.
+        size = float(np.fmax.reduce(np.abs(matrix.diagonal()), initial=0.0))
+        matrix = matrix if len(rows) == n_rows else matrix[rows]
+        lacking = np.zeros(len(rows), dtype=bool)
+        products = matrix @ direction.astype(matrix.dtype)
+        if np.isnan(products).any():
+            gaps = np.isnan(matrix)
+            lacking, matrix = gaps.all(axis=1), np.where(gaps, 0.0, matrix)
+            products = matrix @ direction.astype(matrix.dtype)
+        least = _ROUNDING_STEPS * np.finfo(matrix.dtype).eps * size * np.sqrt(n_columns)
+        among = groups[rows]
+        order = np.lexsort((products, lacking, among))
+        differs = (np.diff(among[order]) != 0) | (np.diff(lacking[order].astype(int)) != 0)
+        differs |= np.diff(products[order]) > least
+        groups[rows[order]] = groups.max() + 1 + np.concatenate([[0], np.cumsum(differs)])
     return numbered(groups.tolist())
 
 
