@@ -234,7 +234,7 @@ def olivetti() -> Experiment:
         for size in ("4×4", "8×8", "16×16"):
             methods[f"LMKL ({name}, {size})"] = lmkl(gate, each, size)
     title = "OLIVETTI: 400 faces, 36 men against 4 women"
-    return Experiment(title, draw, methods, {"C": PENALTIES}, n_draws=3)
+    return Experiment(title, draw, methods, {"C": PENALTIES}, n_draws=6)
 
 
 def _coarse(pictures: np.ndarray, size: int) -> np.ndarray:
@@ -266,7 +266,7 @@ def white_wine() -> Experiment:
     for name in ("LMKL (softmax)", "LMKL (sigmoid)"):
         grid = {"C": [10.0], "epsilon": [0.64]}
         experiment.methods[name] = replace(experiment.methods[name], grid=grid)
-    return replace(experiment, n_draws=2)
+    return replace(experiment, n_draws=4)
 
 
 def regression(

@@ -22,7 +22,7 @@ from sklearn.preprocessing import MinMaxScaler
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
-from manykernels import MKFDA, KernelStack, rbf_grid
+from manykernels import MKFDA, MKSVC, MKSVCCV, KernelStack, rbf_grid
 
 #: λ where it is given, and the tolerance at which SILP stops.
 REG = 5e-4
@@ -149,8 +149,17 @@ def first(rows: np.ndarray) -> np.ndarray:
     return rows[:ROWS_PER_CLASS]
 
 
+def last(rows: np.ndarray) -> np.ndarray:
+    """The last hundred rows."""
+    return rows[-ROWS_PER_CLASS:]
+
+
 def _first_of(name: str, part: str, n_classes: int, seed: int) -> Table:
     return rows_of(name, n_classes, part, first)
+
+
+def _last_of(name: str, part: str, n_classes: int, seed: int) -> Table:
+    return rows_of(name, n_classes, part, last)
 
 
 def _drawn_of(name: str, part: str, n_classes: int, seed: int) -> Table:
@@ -168,13 +177,13 @@ _DRAWN = "a hundred rows of each class drawn anew for each split"
 #: By the paper's names. Sets that take long have fewer splits than the paper's 30.
 SETS = {
     "sonar": PaperSet(
-        partial(_whole, "sonar"), _ALL, 167, 41, n_splits=150, n_choosing=30, n_qcqp=5
+        partial(_whole, "sonar"), _ALL, 167, 41, n_splits=150, n_choosing=10, n_qcqp=5
     ),
     "heart": PaperSet(partial(_whole, "heart"), _ALL, 216, 54, n_choosing=10, n_qcqp=1),
     "ionosphere": PaperSet(
         partial(_whole, "ionosphere"), _ALL, 281, 70, n_splits=150, n_choosing=16
     ),
-    "cancer": PaperSet(partial(_whole, "cancer"), _ALL, 546, 137, n_splits=12, n_choosing=3),
+    "cancer": PaperSet(partial(_whole, "cancer"), _ALL, 546, 137, n_splits=20, n_choosing=3),
     **{
         f"USPS({k})": _table(
             partial(_first_of, "USPS", "train", k),
@@ -192,9 +201,9 @@ SETS = {
     "wine(3)": PaperSet(wine, _ALL, 107, 71, n_choosing=12, n_qcqp=2),
     **{
         f"satimage({k})": _table(
-            partial(_first_of, "satimage", "test", k),
+            partial(_last_of, "satimage", "test", k),
             k,
-            "the first hundred rows of each class of the test file, columns in [−1, 1]",
+            "the last hundred rows of each class of the test file, columns in [−1, 1]",
             **numbers,
         )
         for k, numbers in {
@@ -248,6 +257,22 @@ class Fit:
         return self.model.certificate_.rel_gap
 
 
+def decided(
+    model: Any, kernels: KernelStack, y: np.ndarray, test_kernels: KernelStack
+) -> np.ndarray:
+    """Classes of test rows by the rules of the paper.
+
+    Of two classes the discriminant takes that whose mean projection is nearer. (Those of the
+    library take the most probable class.)
+    """
+    machine = getattr(model, "estimator_", model)
+    if len(model.classes_) > 2 or isinstance(machine, MKSVC | MKSVCCV):
+        return model.predict(test_kernels)
+    projected = model.decision_function(kernels)
+    middle = np.mean([projected[y == label].mean() for label in model.classes_])
+    return model.classes_[(model.decision_function(test_kernels) > middle).astype(int)]
+
+
 def fitted(
     model: Any, stack: KernelStack, y: np.ndarray, train: np.ndarray, test: np.ndarray
 ) -> Fit:
@@ -258,7 +283,8 @@ def fitted(
         begin = time.process_time()
         model.fit(kernels, y[train])
         seconds = time.process_time() - begin
-        accuracy = 100 * model.score(test_kernels, y[test])
+        answers = decided(model, kernels, y[train], test_kernels)
+    accuracy = 100 * float(np.mean(answers == y[test]))
     return Fit(accuracy, model.weights_ / model.weights_.sum(), seconds, model, len(train))
 
 

@@ -20,6 +20,53 @@ from benchmarks._tables import ABOVE, BELOW, WITHIN, PaperRow, counted, markdown
 
 INDEX = "papers"
 
+_FDA, _YE, _LMKL = "Yan et al. 2012", "Ye, Ji and Chen 2008", "Gönen and Alpaydın 2013"
+_CVPR, _DENOISING = "Yan et al. 2010", "Yan, Kittler and Mikolajczyk 2010"
+#: Numbers of tables and figures of each paper.
+CONTENTS = {
+    _LMKL: {"Table": 11, "Fig.": 8},
+    _CVPR: {"Table": 3, "Fig.": 3},
+    _FDA: {"Table": 3, "Fig.": 9},
+    _DENOISING: {"Table": 3, "Fig.": 3},
+    _YE: {"Table": 17, "Fig.": 4},
+}
+#: Tables and figures without figures to compare with: what they show, and the page about it.
+WITHOUT_FIGURES = {
+    (_LMKL, "Table 1"): ("the views of MULTIFEAT", "gonen2013"),
+    (_LMKL, "Table 4"): ("the views of ADVERT (not available)", ""),
+    (_LMKL, "Table 5"): ("ADVERT (not available)", ""),
+    (_LMKL, "Table 6"): ("weights on ADVERT (not available)", ""),
+    (_LMKL, "Fig. 1"): ("boundaries on GAUSS4, a picture", "gonen2013"),
+    (_LMKL, "Fig. 2"): ("copies of a kernel on GAUSS4, a picture", "gonen2013"),
+    (_LMKL, "Fig. 3"): ("copies of a kernel on MULTIFEAT, a picture", "gonen2013"),
+    (_LMKL, "Fig. 4"): ("copies of a kernel on ADVERT (not available)", ""),
+    (_LMKL, "Fig. 5"): ("gates on OLIVETTI, a picture", "gonen2013"),
+    (_LMKL, "Fig. 6"): ("weights of patches on OLIVETTI, a picture", "gonen2013"),
+    (_LMKL, "Fig. 7"): ("MOTORCYCLE, a picture", "gonen2013"),
+    (_LMKL, "Fig. 8"): ("copies of a kernel on CONCRETE, a picture", "gonen2013"),
+    (_CVPR, "Table 1"): ('the algorithm, `solver="sip"`', "solvers"),
+    (_CVPR, "Fig. 1"): ("weights by norm, a picture (stand-in)", "voc"),
+    (_CVPR, "Fig. 2"): ("learning the norm, a picture (stand-in)", "voc"),
+    (_CVPR, "Fig. 3"): ("random kernels on Caltech101, a picture (stand-in)", "yan2012"),
+    (_FDA, "Fig. 1"): ("simulated kernels, a picture", "simulation"),
+    (_FDA, "Fig. 2"): ("random kernels on VOC2008, a picture (stand-in)", "yan2012"),
+    (_FDA, "Fig. 3"): ("weights by norm, a picture (stand-in)", "voc"),
+    (_FDA, "Fig. 4"): ("learning the norm, a picture (stand-in)", "voc"),
+    (_FDA, "Fig. 5"): ("alignment of kernels, a picture (stand-in)", "voc"),
+    (_FDA, "Fig. 7"): ("training times, a picture (stand-in)", "yan2012"),
+    (_FDA, "Fig. 8"): ("training times, a picture (stand-in)", "yan2012"),
+    (_FDA, "Fig. 9"): ("training times of OBSCURE, a picture (stand-in)", "yan2012"),
+    (_DENOISING, "Table 1"): ('the algorithm, `solver="sip"`', "solvers"),
+    (_DENOISING, "Fig. 1"): ("weights by norm, a picture (stand-in)", "voc"),
+    (_DENOISING, "Fig. 2"): ("single kernels by variance kept, a picture (stand-in)", "denoising"),
+    (_YE, "Table 1"): ("growth of times, no figures", "ye2008_studies"),
+    (_YE, "Table 16"): ("seconds on another machine", "ye2008"),
+    (_YE, "Fig. 1"): ("seconds, a picture", "ye2008"),
+    (_YE, "Fig. 2"): ("Gabor pictures of section 5.3 (stand-in)", "ye2008_studies"),
+    (_YE, "Fig. 3"): ("the effect of λ, a picture", "ye2008_studies"),
+    (_YE, "Fig. 4"): ("the effect of λ, a picture", "ye2008_studies"),
+}
+
 
 def converted() -> Iterator[tuple[str, ModuleType]]:
     """Names and modules of the benchmarks that have written what they measured."""
@@ -47,8 +94,15 @@ def index() -> str:
     groups: dict[tuple[str, str, str], list[PaperRow]] = {}
     for name, row in paper_rows():
         groups.setdefault((row.paper, row.place, name), []).append(row)
+    listed: list[tuple[tuple[str, str, str], list[PaperRow]]] = [*groups.items()]
+    listed += [((paper, place, ""), []) for paper, place in WITHOUT_FIGURES]
     cells = []
-    for (paper, place, name), rows in sorted(groups.items(), key=lambda item: _order(*item[0])):
+    for (paper, place, name), rows in sorted(listed, key=lambda item: _order(*item[0])):
+        if not rows:
+            what, page = WITHOUT_FIGURES[paper, place]
+            link = f"[{page}]({page}.md)" if page else ""
+            cells.append([paper, place, what, link, *[""] * 5])
+            continue
         names = dict.fromkeys(row.data for row in rows)
         data = ", ".join(names) if rows[0].same_data else f"{', '.join(names)} (stand-in)"
         numbers = [
@@ -66,8 +120,8 @@ def index() -> str:
         "Written by `python -m benchmarks.pages`. How many figures of each table of the papers "
         "are within two standard errors of the difference between the paper's and ours, above "
         "(better) or below. Figures above or below are explained only if a reason was tested. "
-        "Pictures without numbers are not counted; they are on the pages and in "
-        "[the methods by paper](../methods.md).",
+        "Every table and figure of the five papers has a row; pictures without numbers and "
+        "seconds have no counts. [The methods by paper](../methods.md) has the code.",
         f"On the data of the papers: {counted(same)}.\n\nOn other data, which stand in for those "
         f"that are not available: {counted(other)}.",
         markdown(header, cells, n_left=4),

@@ -53,6 +53,7 @@ from benchmarks._ye2008_protocol import (
     first,
     fitted,
     gaussian_kernels,
+    last,
     rows_of,
     share,
     shown,
@@ -76,8 +77,8 @@ KIM, EQUAL = "objective of Kim's method", "equal kernels"
 OFTEN_EQUAL = "wine(3)"
 # Weights of two programs with one solution that differ by more are not both at the optimum.
 MOST_APART = 0.5
-# Share of the largest dual variable, found by trying several on all four data sets.
-LEAST_DUAL = 0.04
+# Below this the toolbox that the paper names for its SM2 takes dual variables as zero, by default.
+LEAST_DUAL = 0.01
 SPLITS_OF_A_SAMPLE = 4
 
 LEARNING: dict[str, Callable[[], Any]] = {
@@ -92,14 +93,12 @@ CHOOSING: dict[str, Callable[[], Any]] = {
     "RKDA K,λ": lambda: BestKernel(
         "precomputed", estimator=MKFDACV(regs=REGS, cv=FOLDS), normalize="trace"
     ),
-    "SVM K,C": lambda: BestKernel(
-        "precomputed", estimator=MKSVCCV(Cs=CS, cv=FOLDS), normalize=None
-    ),
+    "SVM K,C": lambda: BestKernel("precomputed", estimator=_svm_cv(), normalize=None),
 }
 #: Choosing λ or C for a given kernel.
 ALONE: dict[str, Callable[[], Any]] = {
     "RKDA λ": lambda: MKFDACV("precomputed", ps=[1], regs=REGS, cv=FOLDS, normalize="trace"),
-    "SVM C": lambda: MKSVCCV("precomputed", ps=[1], Cs=CS, cv=FOLDS, normalize=None),
+    "SVM C": lambda: _svm_cv("precomputed", ps=[1], normalize=None),
 }
 OF_TEN = ", mean of ten kernels"
 #: Rows of the paper whose figure is that of another solver of the same program.
@@ -108,6 +107,11 @@ SAME_PROGRAM = {"QCQP θ": "Newton θ", "QCQP θ,λ": "Newton θ,λ"}
 
 def _svm(C: float | str, loss: str) -> MKSVC:
     return MKSVC("precomputed", p=1, normalize=None, C=C, loss=loss)
+
+
+def _svm_cv(*kernels: Any, **options: Any) -> MKSVCCV:
+    """A machine with C by folds; given class weights, decisions are not moved afterwards."""
+    return MKSVCCV(*kernels, Cs=CS, cv=FOLDS, class_weight={}, **options)
 
 
 def methods(name: str) -> dict[str, Callable[[], Any]]:
@@ -211,9 +215,9 @@ def choices_of_rows() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
     return {
         "first": first,
         "next": lambda rows: rows[ROWS_PER_CLASS : 2 * ROWS_PER_CLASS],
-        "last": lambda rows: rows[-ROWS_PER_CLASS:],
+        "last": last,
         "equally spaced": lambda rows: rows[(spread * (len(rows) - 1)).astype(int)],
-        "drawn": drawn(0),
+        **{f"drawn, {seed}": drawn(seed) for seed in range(3)},
     }
 
 
@@ -237,18 +241,27 @@ def measured_rows(n_splits: int) -> dict[str, Any]:
 
 
 def measured_support(n_splits: int) -> dict[str, Any]:
-    """Support vectors of SM2, in per cent, all of them and those with a large dual variable."""
-    found: dict[str, dict[str, float]] = {}
+    """Support vectors in per cent: all, those with a large dual variable, and distinct rows.
+
+    The dual variables are those of the paper's scale, of kernels with weights of sum ten.
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for name in TWO_CLASSES:
-        shares: list[tuple[float, float]] = []
+        shares: dict[str, list[list[int]]] = {method: [] for method in SUPPORT[name]}
         for seed in range(n_splits):
             X, y, train, _ = SETS[name].split(seed)
             kernels = gaussian_kernels(X)[np.ix_(train, train)]
-            dual = np.abs(_svm(BUDGET, "squared_hinge").fit(kernels, y[train]).dual_coef_)
-            large = np.count_nonzero(dual > LEAST_DUAL * dual.max())
-            shares.append((100 * np.count_nonzero(dual) / len(train), 100 * large / len(train)))
-        every, large = np.mean(shares, axis=0)
-        found[name] = {"all": every, "large": large}
+            for method, counts in shares.items():
+                model = methods(name)[method]().fit(kernels, y[train])
+                budget = BUDGET_WITH_IDENTITY if method == "SM2 C" else BUDGET
+                large = np.count_nonzero(np.abs(model.dual_coef_) > LEAST_DUAL * budget)
+                distinct = len(np.unique(X[train][model.support_], axis=0))
+                counts.append([len(model.support_), large, distinct])
+        per_cent = {m: 100 * np.mean(counts, axis=0) / len(train) for m, counts in shares.items()}
+        found[name] = {
+            method: dict(zip(("all", "large", "distinct"), values, strict=True))
+            for method, values in per_cent.items()
+        }
     return {"n_splits": n_splits, "least": LEAST_DUAL, "support": found}
 
 
@@ -377,6 +390,8 @@ def _reason(
         least, most = min(tried.values()), max(tried.values())
         if least <= theirs <= most:
             return f"other choices of rows give {least:.1f} to {most:.1f}"
+        if most < theirs:
+            return f"none of {len(tried)} choices of rows gives more than {most:.1f}"
     if method == "SDP Kim" and KIM in results:
         share = results[KIM]["share"][name]
         if share["paper"] < share["equal"]:
@@ -423,18 +438,31 @@ def support_rows(results: Results) -> list[PaperRow]:
             values = results[name]["methods"][method]["support"]
             deviation = float(np.std(values, ddof=1))
             error = standard_error((deviation, len(values)), (deviation, SPLITS))
-            ours, reason = float(np.mean(values)), ""
-            if method == "SM2" and DUAL in results:
-                large = results[DUAL]["support"][name]["large"]
-                if abs(large - theirs) < abs(ours - theirs):
-                    reason = (
-                        f"{large:.1f} if only dual variables above "
-                        f"{100 * results[DUAL]['least']:g} % of the largest are counted"
-                    )
+            ours = float(np.mean(values))
+            reason = _support_reason(name, method, theirs, ours, error, results)
             rows.append(
                 PaperRow(PAPER, "Table 17", name, method, theirs, ours, error, reason=reason)
             )
     return rows
+
+
+def _support_reason(
+    name: str, method: str, theirs: float, ours: float, error: float, results: Results
+) -> str:
+    """The reason for another number of support vectors, if one was found."""
+    if DUAL not in results:
+        return ""
+    counted_otherwise = results[DUAL]["support"][name][method]
+    large, distinct = counted_otherwise["large"], counted_otherwise["distinct"]
+    # Only SM2 was solved with that toolbox's own program.
+    if method == "SM2" and abs(large - theirs) < abs(ours - theirs):
+        return (
+            f"{large:.1f} if only dual variables above {results[DUAL]['least']:g} are counted, as "
+            "in the toolbox that the paper names"
+        )
+    if distinct < counted_otherwise["all"] and abs(distinct - theirs) <= 2 * error:
+        return f"{distinct:.1f} if equal rows are counted once"
+    return ""
 
 
 def paper_rows(results: Results) -> list[PaperRow]:
@@ -528,6 +556,17 @@ def alone_table(name: str, part: dict[str, Any]) -> str:
         printed = TABLES[name].rows[method].weights
         rows.append([method, "paper", *(f"{v:.1f}" for v in printed)])
     return markdown(["one kernel", "", *map("{:g}".format, WIDTHS)], rows, n_left=2)
+
+
+def support_table(found: dict[str, Any]) -> str:
+    """Support vectors by how they are counted."""
+    rows = [
+        [name, method, *(f"{value:.1f}" for value in (*counts.values(), SUPPORT[name][method]))]
+        for name, by_method in found["support"].items()
+        for method, counts in by_method.items()
+    ]
+    header = ["data", "method", "all", f"dual variable above {found['least']:g}", "distinct rows"]
+    return markdown([*header, "paper"], rows, n_left=2)
 
 
 def learnt_table(results: Results) -> str:
@@ -679,8 +718,11 @@ def page(results: Results) -> str:
             "## Table 17: support vectors",
             'In per cent of the training rows. Here "above" means more of them. The paper has '
             "fewer for SM2 than for SM1, whose kernels are nearly the same; at the optimum there "
-            "are as many. Its SM2 is a program of its own. If that counts only dual variables "
-            "above a threshold, one threshold gives about its figures on all four data sets.",
+            "are as many. The toolbox that the paper names for SM2 (Schwaighofer's) takes dual "
+            f"variables below {LEAST_DUAL:g} as zero, unless it is told otherwise; counted so, "
+            "there are about as many as in the paper. Equal rows, of which cancer has many, can "
+            "share one dual variable, so that their number is not determined.",
+            *([support_table(results[DUAL])] if DUAL in results else []),
             paper_table(support_rows(results), digits=1),
             "## Figure 1: seconds, two classes",
             "The paper has a picture without numbers. Of the processor, one thread, mean of one "
@@ -724,7 +766,8 @@ def page(results: Results) -> str:
             "## Which rows",
             "The paper does not say which hundred rows of each class it took. It matters: "
             "neighbouring rows of satimage come from neighbouring places, and the test digits of "
-            "USPS are harder. Accuracies of QCQP θ (by Newton's method), means of "
+            "USPS are harder. For satimage the choice was taken that comes nearest to the paper "
+            "in all three tables. Accuracies of QCQP θ (by Newton's method), means of "
             f"{results[ROWS]['n_splits']} splits:",
             *(rows_table(results, file) for file in PARTS),
         ]
@@ -738,9 +781,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; 1 if the data of a set were missing."""
     order = [*TABLES, ROWS, SAMPLES, DUAL, KIM, EQUAL]
     extra = {
-        ROWS: ("satimage(6)", measured_rows, 3),
+        ROWS: ("satimage(6)", measured_rows, 4),
         SAMPLES: ("segment(3)", measured_samples, 25),
-        DUAL: ("sonar", measured_support, 4),
+        DUAL: ("sonar", measured_support, 6),
         KIM: ("sonar", measured_kim, 3),
         EQUAL: (OFTEN_EQUAL, measured_equal, SETS[OFTEN_EQUAL].n_choosing),
     }

@@ -62,6 +62,22 @@ def test_every_row_beside_a_paper_is_there_once():
     assert len(keys) == len(set(keys))
 
 
+def test_every_table_and_figure_of_the_papers_has_a_row():
+    places = {(row.paper, part) for _, row in pages.paper_rows() for part in _places(row.place)}
+    for paper, numbers in pages.CONTENTS.items():
+        for kind, number in numbers.items():
+            for i in range(1, number + 1):
+                place = (paper, f"{kind} {i}")
+                assert (place in places) != (place in pages.WITHOUT_FIGURES), place
+
+
+def _places(place):
+    """Table 2 and Table 3 of "Tables 2, 3"."""
+    if place.startswith("Tables "):
+        return [f"Table {number}" for number in place.removeprefix("Tables ").split(", ")]
+    return [place]
+
+
 # -- figures that are repeated on the index, and in README ----------------------------------------
 
 

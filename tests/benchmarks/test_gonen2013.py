@@ -140,6 +140,20 @@ def test_models_are_those_with_the_best_validation(experiment, monkeypatch):
     assert tied["chosen"] == [0.1]
 
 
+def test_support_vectors_have_dual_variables_of_a_thousandth_of_the_penalty(experiment):
+    rows = np.arange(90)
+    method = experiment.methods["SVM"]
+    draw = experiment.draw(0)
+    block = method.block(draw.tables, rows, rows)
+    model = method.estimator.set_params(C=1.0).fit(block, draw.targets)
+    n_all = len(model.support_)
+    assert gonen2013.n_support_vectors(model) <= n_all
+    model.dual_coef_ = np.full(n_all, 9e-4)
+    assert gonen2013.n_support_vectors(model) == 0
+    model.C = 0.5
+    assert gonen2013.n_support_vectors(model) == n_all
+
+
 # -- rows beside the paper ---------------------------------------------------------------------
 
 
@@ -194,6 +208,25 @@ def test_another_scaling_explains_a_row():
     rows = {row.method: row for row in gonen2013.value_rows(results, "multifeat")}
     assert "69.00 with columns in [0, 1]" in rows["SVM (mor)"].verdict
     assert rows["LMKL (sigmoid)"].verdict == "below, unexplained"
+
+
+def test_other_penalties_explain_a_row():
+    # The paper has 88.13 % and 33.62 % support vectors.
+    results = {"multifeat": part(all_methods("multifeat", 88.0))}
+    draws = results["multifeat"]["methods"]["SVM (kar)"]
+    for i, draw in enumerate(draws):
+        draw["supports"] = [47.0 + i] * 10
+        draw["grid"] = {
+            "C = 1": {"validation": 88.0, "test": 88.0, "supports": 47.0 + i, "active": 1.0},
+            "C = 10": {"validation": 87.0 + i, "test": 88.2, "supports": 33.0 + i, "active": 1.0},
+        }
+    row = gonen2013.support_rows(results, "multifeat")[2]
+    assert row.method == "SVM (kar), support vectors"
+    assert row.verdict == "below: 34.00 with C = 10, where the accuracy is 88.20"
+    # Values that no division would choose are none.
+    for draw in draws:
+        draw["grid"]["C = 10"]["validation"] = 80.0
+    assert gonen2013.support_rows(results, "multifeat")[2].verdict == "below, unexplained"
 
 
 def test_errors_are_better_when_lower():

@@ -83,13 +83,13 @@ def test_the_waveform_generator():
     np.testing.assert_array_equal(X, _ye2008_protocol.waveform(0, n_per_class=2000)[0])
 
 
-def test_rows_of_satimage_are_the_first_of_the_test_file(monkeypatch):
-    y = np.tile([1, 2, 3, 4, 5, 7], 1000)[:6435]
+def test_rows_of_satimage_are_the_last_of_the_test_file(monkeypatch):
+    y = np.tile([1, 2, 3, 4, 5, 7], 1073)[:6435]
     X = np.arange(6435.0)[:, None]
     monkeypatch.setattr(_ye2008_protocol, "_scaled", lambda name: (X, y))
     rows, labels = ye2008.SETS["satimage(3)"].draw(0)
-    assert rows.min() >= 4435
-    assert rows.max() < 4435 + 600
+    assert rows.min() >= 6435 - 600
+    assert rows.max() >= 6435 - 6
     np.testing.assert_array_equal(np.unique(labels, return_counts=True), [[1, 2, 3], [100] * 3])
 
 
@@ -101,6 +101,42 @@ def test_rows_that_are_drawn_depend_on_the_split(monkeypatch):
     assert (len(train), len(test), len(np.unique(one))) == (180, 120, 300)
     assert not set(train) & set(test)
     assert not np.array_equal(one, ye2008.SETS["segment(3)"].draw(1)[0])
+
+
+# -- fits ----------------------------------------------------------------------------------
+
+
+def test_of_two_classes_the_nearer_mean_projection_decides():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], [90, 30])
+    X = rng.standard_normal((120, 2)) + 1.5 * (y == "b")[:, None]
+    stack, train, test = _ye2008_protocol.gaussian_kernels(X), np.arange(0, 120, 2), np.arange(120)
+    kernels, test_kernels = stack[np.ix_(train, train)], stack[np.ix_(test, train)]
+    model = _ye2008_protocol.fda(0.1, "newton").fit(kernels, y[train])
+    answers = _ye2008_protocol.decided(model, kernels, y[train], test_kernels)
+    projected = model.decision_function(test_kernels)
+    means = [projected[train][y[train] == label].mean() for label in "ab"]
+    nearer = np.abs(projected[:, None] - means).argmin(axis=1)
+    np.testing.assert_array_equal(answers, np.array(["a", "b"])[nearer])
+    # The most probable class is more often the large one.
+    assert (answers == "b").sum() > (model.predict(test_kernels) == "b").sum()
+    fit = _ye2008_protocol.fitted(model, stack, y, train, test)
+    assert fit.accuracy == pytest.approx(100 * np.mean(answers == y))
+
+
+def test_machines_take_the_sign_of_their_output():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = np.where(X[:, 0] + rng.standard_normal(60) > 0.8, "g", "b")
+    stack = _ye2008_protocol.gaussian_kernels(X).select([0])
+    model = ye2008.ALONE["SVM C"]().fit(stack, y)
+    plain = ye2008._svm(model.C_, "hinge").fit(stack, y)
+    assert not np.any(model.calibration_.offsets)
+    np.testing.assert_allclose(
+        model.decision_function(stack), plain.decision_function(stack), atol=1e-3
+    )
+    answers = _ye2008_protocol.decided(model, stack, y, stack)
+    np.testing.assert_array_equal(answers, model.predict(stack))
 
 
 # -- rows beside the paper -----------------------------------------------------------------
@@ -165,6 +201,35 @@ def test_other_rows_are_a_reason_only_if_they_reach_the_paper():
     assert verdict == "above: other choices of rows give 97.0 to 99.0"
     tried["satimage(3)"]["train file, first"] = 98.5
     assert ye2008.table_rows("satimage(3)", results)[2].verdict == "above, unexplained"
+    results["satimage(3)"] = part(90.0, 30)
+    tried["satimage(3)"] = {"train file, first": 93.0, "test file, first": 94.0}
+    verdict = ye2008.table_rows("satimage(3)", results)[2].verdict
+    assert verdict == "below: none of 2 choices of rows gives more than 94.0"
+
+
+def test_support_vectors_by_how_they_are_counted(small, monkeypatch):
+    monkeypatch.setattr(ye2008, "TWO_CLASSES", ("sonar",))
+    found = ye2008.measured_support(2)["support"]["sonar"]
+    assert set(found) == {"SM1", "SM2", "SM2 C"}
+    for counts in found.values():
+        assert 0 < counts["large"] <= counts["all"] <= 100
+        assert counts["distinct"] == counts["all"]  # no rows are equal
+
+
+def test_another_count_of_support_vectors_is_a_reason():
+    counts = {"all": 42.0, "large": 24.0, "distinct": 39.5}
+    results = {
+        ye2008.DUAL: {
+            "least": 0.01,
+            "support": {"cancer": dict.fromkeys(SUPPORT["cancer"], counts)},
+        }
+    }
+    reason = ye2008._support_reason("cancer", "SM2", 25.4, 42.0, 0.6, results)
+    assert reason.startswith("24.0 if only dual variables above 0.01 are counted")
+    reason = ye2008._support_reason("cancer", "SM1", 38.5, 42.0, 0.6, results)
+    assert reason == "39.5 if equal rows are counted once"
+    assert ye2008._support_reason("cancer", "SM1", 35.0, 42.0, 0.6, results) == ""
+    assert ye2008._support_reason("cancer", "SM1", 38.5, 42.0, 0.6, {}) == ""
 
 
 def test_kim_s_objective_is_a_ratio_of_variances():
