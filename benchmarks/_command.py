@@ -31,7 +31,9 @@ def command_line(name: str, description: str, sets: list[str]) -> argparse.Argum
         default=sets,
         help=f"of {','.join(sets)}, separated by commas or spaces (default: all)",
     )
-    parser.add_argument("--write", action="store_true", help=f"write docs/benchmarks/{name}.md")
+    parser.add_argument(
+        "--write", action="store_true", help=f"write docs/benchmarks/{name}.json and .md"
+    )
     return parser
 
 
