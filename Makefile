@@ -119,6 +119,7 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.strings
 	$(BIN)/python -m benchmarks.protein
 	$(BIN)/python -m benchmarks.comparison
+	$(BIN)/python -m benchmarks.choices
 	$(BIN)/python -m benchmarks.survival
 	$(BIN)/python -m benchmarks.studies
 	$(BIN)/python -m benchmarks.path
@@ -133,6 +134,7 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.regions
 	$(BIN)/python -m benchmarks.many_kernels
 	$(BIN)/python -m benchmarks.kernels_on_demand
+	$(BIN)/python -m benchmarks.approximation
 	$(BIN)/python -m benchmarks.landmarks
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.cluster

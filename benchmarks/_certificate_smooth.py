@@ -31,7 +31,6 @@ from benchmarks._certificate_problems import (
     target_of,
     wide_kernels,
 )
-from benchmarks._tables import markdown
 from manykernels import KernelStack
 from manykernels.domains import Domain, lp_domain, product_domain
 from manykernels.kernels.on_demand import RegionalKernels
@@ -527,11 +526,11 @@ def ordinary_problem(kind: str, seed: int) -> tuple[Any, SmoothFunction]:
     return stack, Cox(np.round(np.minimum(time, censored), 2) + 0.01, time <= censored)
 
 
-def ordinary_solves() -> str:
-    """Table of the inner solves of Newton's method on ordinary problems."""
-    rows = []
+def ordinary_solves() -> dict[str, Any]:
+    """Inner solves of Newton's method on ordinary problems, by loss and norm."""
+    losses = []
     for kind in ("Logistic", "Multinomial", "Poisson", "Cox"):
-        cells = []
+        by_norm = {}
         for p in ORDINARY_NORMS:
             solves = []
             for seed in range(ORDINARY_SEEDS):
@@ -541,11 +540,15 @@ def ordinary_solves() -> str:
                     if not solution.certificate.converged:
                         raise RuntimeError(f"{kind} at p={p:g}: {solution.certificate}")
                     solves.append(solution.n_inner_solves)
-            cells.append(f"{min(solves)} to {max(solves)}, mean {np.mean(solves):.1f}")
-        rows.append([kind, *cells])
-    regs = ", ".join(f"{reg:g}" for reg in ORDINARY_REGS)
-    text = (
-        f"Inner solves of Newton's method at a tolerance of 1e-6 on ordinary problems, of "
-        f"{ORDINARY_ROWS} rows and ten kernels, with λ of {regs}, {ORDINARY_SEEDS} draws of each:"
-    )
-    return f"{text}\n\n{markdown(['', *(f'p={p:.3g}' for p in ORDINARY_NORMS)], rows)}"
+            by_norm[f"{p:.3g}"] = {
+                "least": min(solves),
+                "most": max(solves),
+                "mean": np.mean(solves),
+            }
+        losses.append({"loss": kind, "solves": by_norm})
+    return {
+        "n_rows": ORDINARY_ROWS,
+        "regs": ORDINARY_REGS,
+        "n_draws": ORDINARY_SEEDS,
+        "losses": losses,
+    }

@@ -131,12 +131,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
-def write_sections(name: str, head: str, sections: dict[str, str]) -> None:
-    """Write a page whose sections take long, in parts: those of other runs stay as they are."""
-    page = PAGES / f"{name}.md"
-    found = page.read_text(encoding="utf-8").split("\n## ")[1:] if page.exists() else []
-    before = dict(section.rstrip().split("\n\n", 1) for section in found)
-    parts = [head, *(f"## {title}\n\n{text}" for title, text in {**before, **sections}.items())]
-    write_page(name, "\n\n".join(parts) + "\n")

@@ -1,31 +1,19 @@
-"""The curves of :mod:`benchmarks.landmarks`, drawn from the tables of its page."""
+"""The curves of :mod:`benchmarks.landmarks`, drawn from its measured values."""
 
 from __future__ import annotations
 
-import re
+from typing import Any
 
 from matplotlib.figure import Figure
 
-_ROW = re.compile(r"^\| (\d+|exact) +\| +([\d.]+)", re.MULTILINE)
 
-
-def curves(page: str) -> dict[str, tuple[dict[int, float], float]]:
-    """For every section: accuracy by the number of landmarks, and that of exact kernels."""
-    found = {}
-    for section in page.split("\n## ")[1:]:
-        title, text = section.split("\n", 1)
-        rows = dict(_ROW.findall(text))
-        exact = float(rows.pop("exact"))
-        found[title] = {int(number): float(value) for number, value in rows.items()}, exact
-    return found
-
-
-def draw(page: str, default: int) -> Figure:
+def draw(results: dict[str, dict[str, Any]], default: int) -> Figure:
     """Accuracy against landmarks beside exact kernels; a line marks the `default`."""
-    found = curves(page)
-    figure = Figure(figsize=(3.1 * len(found), 3.0), layout="constrained")
-    axes = figure.subplots(1, len(found), squeeze=False)[0]
-    for ax, (title, (curve, exact)) in zip(axes, found.items(), strict=True):
+    figure = Figure(figsize=(3.1 * len(results), 3.0), layout="constrained")
+    axes = figure.subplots(1, len(results), squeeze=False)[0]
+    for ax, (title, part) in zip(axes, results.items(), strict=True):
+        curve = {row["landmarks"]: row["accuracy"] for row in part["curve"]}
+        exact = part["exact"]["accuracy"]
         ax.axvline(default, color="#9a9a9a", linestyle=":", linewidth=1)
         ax.axhline(exact, color="#c55a11", linestyle="--", linewidth=1.2)
         ax.annotate(

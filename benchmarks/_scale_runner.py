@@ -91,8 +91,9 @@ def measured(problem: str, n_rows: int, method: str) -> dict[str, Any]:
         "accuracy": float(model.score(X, y)),
     }
     if hasattr(model, "weights_"):
+        shares = model.weights_ / model.weights_.sum()
         found |= {
-            "weights": dict(zip(model.kernel_names_, model.weights_.tolist(), strict=True)),
+            "shares": dict(zip(model.kernel_names_, shares.tolist(), strict=True)),
             "rel_gap": model.certificate_.rel_gap,
             "converged": bool(model.certificate_.converged),
             "factorisations": int(model.n_inner_solves_),

@@ -32,8 +32,8 @@ from sklearn.preprocessing import QuantileTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
-from benchmarks._command import Results, command_line, load, write_results
-from benchmarks._tables import environments, markdown, measured_with, verdict
+from benchmarks._command import Results, command_line, load, report
+from benchmarks._tables import environments, markdown, verdict
 from manykernels import MKFDA, KernelUnion
 from manykernels.kernels import RBF, Laplacian, Linear
 
@@ -240,10 +240,9 @@ def main(arguments: list[str] | None = None) -> int:
     results = {}
     for name in options.sets:
         if rows := run(name, options.quick, options.threads):
-            results[name] = {"rows": [vars(row) for row in rows]}
-    print(page({name: {"environment": measured_with(), **part} for name, part in results.items()}))
-    if options.write:
-        write_results("building", results, page, SETS)
+            results[name] = {"rows": rows}
+    if results:
+        report("building", results, page, options.write, SETS)
     return 0
 
 

@@ -33,9 +33,9 @@ import pandas as pd
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import command_line, load, write_sections
+from benchmarks._command import Results, command_line, load, report
 from benchmarks._default_sets import SETS, Loaded
-from benchmarks._tables import environment, markdown
+from benchmarks._tables import environments, markdown
 from manykernels import MKFDACV, MKSVCCV, MKSVRCV, KernelUnion, MKRidgeCV, kernels_for
 from manykernels.kernels import RelevanceRBF
 
@@ -236,72 +236,75 @@ def measured(rules: list[Rule], draws: Iterator[Sample]) -> Measured:
     return Measured(*tables)
 
 
-def table(rules: list[Rule], results: dict[str, Measured]) -> str:
-    """A row per rule: differences from the first, over data sets."""
-    gaps = np.array([one.differences for one in results.values()])
-    means = np.mean([one.scores.mean(axis=1) for one in results.values()], axis=0)
-    seconds = np.mean([one.seconds.mean(axis=1) for one in results.values()], axis=0)
-    names = list(results)
-    header = ["", "mean", "difference", "better on", "worse on", "the most", "the least", "time"]
-    rows = []
-    for k, rule in enumerate(rules):
-        own = gaps[:, k]
-        spread = own.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan
-        best, worst = int(own.argmax()), int(own.argmin())
-        rows.append(
-            [
-                rule.name,
-                f"{means[k]:.1f}",
-                f"{own.mean():+.2f} ± {spread:.2f}" if k else "",
-                f"{np.sum(own > 0.05)}" if k else "",
-                f"{np.sum(own < -0.05)}" if k else "",
-                f"{own[best]:+.1f} ({names[best]})" if k else "",
-                f"{own[worst]:+.1f} ({names[worst]})" if k else "",
-                f"{seconds[k] / seconds[0]:.2f}",
-            ]
-        )
-    return markdown(header, rows)
-
-
-def noise_table(results: dict[int, dict[str, Measured]]) -> str:
-    """A row per number of views of noise."""
-    header = ["views of noise", *(rule.name for rule in NORMS), "chosen p, how often"]
-    rows = []
-    for n_views, sets in results.items():
-        means = np.mean([one.scores.mean(axis=1) for one in sets.values()], axis=0)
-        norms = np.concatenate([one.norms[0] for one in sets.values()])
-        values, counts = np.unique(norms, return_counts=True)
-        pairs = zip(values, counts, strict=True)
-        chosen = ", ".join(f"{p:.3g}: {n}" for p, n in pairs).replace("inf", "∞")
-        rows.append([str(n_views), *(f"{mean:.1f}" for mean in means), chosen])
-    return markdown(header, rows)
-
-
-# -- the page ------------------------------------------------------------------------------
-
-
-def head() -> str:
-    """Return the beginning of the page."""
-    _, _, *paragraphs = (__doc__ or "").strip().replace("``", "`").split("\n\n")
-    text = "\n\n".join(part.replace("\n", " ") for part in paragraphs)
-    command = "Written by `python -m benchmarks.choices --write`."
-    return f"# How models decide and are chosen\n\n{command} {text}\n\n{environment()}"
-
-
 def run(
     rules: list[Rule], sets: dict[str, Loaded], divide: Any, n_draws: int
 ) -> dict[str, Measured]:
     """Measure rules on data sets."""
     results = {}
-    for name, one in sets.items():
-        results[name] = measured(rules, samples(one, divide, n_draws))
+    for name, data in sets.items():
+        results[name] = measured(rules, samples(data, divide, n_draws))
         gaps = ", ".join(f"{gap:+.2f}" for gap in results[name].differences[1:])
         print(f"{name}: {gaps}", file=sys.stderr, flush=True)
     return results
 
 
-def sections(chosen: list[str], parts: list[str], n_draws: int) -> dict[str, str]:
-    """Measure some parts of the page, on chosen data sets; return their texts by title."""
+def over_sets(rules: list[Rule], results: dict[str, Measured]) -> list[dict[str, Any]]:
+    """What each rule does over data sets; differences are those from the first rule."""
+    gaps = np.array([one.differences for one in results.values()])
+    means = np.mean([one.scores.mean(axis=1) for one in results.values()], axis=0)
+    seconds = np.mean([one.seconds.mean(axis=1) for one in results.values()], axis=0)
+    names = list(results)
+    rows: list[dict[str, Any]] = []
+    for k, rule in enumerate(rules):
+        row = {"rule": rule.name, "mean": means[k], "time": seconds[k] / seconds[0]}
+        if k:
+            own = gaps[:, k]
+            best, worst = int(own.argmax()), int(own.argmin())
+            row |= {
+                "difference": own.mean(),
+                "error": own.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else None,
+                "n_better": np.sum(own > 0.05),
+                "n_worse": np.sum(own < -0.05),
+                "most": {"set": names[best], "difference": own[best]},
+                "least": {"set": names[worst], "difference": own[worst]},
+            }
+        rows.append(row)
+    return rows
+
+
+def by_table(rules: list[Rule], results: dict[str, Measured]) -> list[dict[str, Any]]:
+    """Mean scores of all rules on each table, and times relative to the first."""
+    rows = []
+    for name, one in results.items():
+        times = one.seconds.sum(axis=1)
+        rows.append(
+            {
+                "table": name,
+                "means": _by_rule(rules, one.scores.mean(axis=1)),
+                "times": _by_rule(rules, times / times[0]),
+            }
+        )
+    return rows
+
+
+def by_noise(rules: list[Rule], results: dict[int, dict[str, Measured]]) -> list[dict[str, Any]]:
+    """Mean scores of all rules for each number of views of noise, and the p that were chosen."""
+    rows = []
+    for n_views, sets in results.items():
+        means = np.mean([one.scores.mean(axis=1) for one in sets.values()], axis=0)
+        norms = np.concatenate([one.norms[0] for one in sets.values()])
+        values, counts = np.unique(norms, return_counts=True)
+        chosen = {f"{p:.3g}": n for p, n in zip(values, counts, strict=True)}
+        rows.append({"n_views": n_views, "means": _by_rule(rules, means), "chosen": chosen})
+    return rows
+
+
+def _by_rule(rules: list[Rule], values: np.ndarray) -> dict[str, float]:
+    return {rule.name: float(value) for rule, value in zip(rules, values, strict=True)}
+
+
+def measured_parts(chosen: list[str], parts: list[str], n_draws: int) -> Results:
+    """Measure some parts of the page, on chosen data sets, by title."""
     loaded = {name: load(name, SETS[name].loader) for name in chosen}
     data = {name: found for name, found in loaded.items() if found is not None}
     classes = {name: data[name] for name in CLASSIFICATION if name in data}
@@ -311,7 +314,7 @@ def sections(chosen: list[str], parts: list[str], n_draws: int) -> dict[str, str
         if name in classes:
             tables[f"{name}, categories"] = in_categories(classes[name][0]), classes[name][1]
     few, more = "few, unbalanced samples", "more samples"
-    result = {}
+    result: Results = {}
     for part, title, rules, sets, divide in (
         ("machines", f"Machines, {few}", MACHINES, tables, few_rows),
         ("machines", f"Machines, {more}", MACHINES, tables, more_rows),
@@ -320,10 +323,13 @@ def sections(chosen: list[str], parts: list[str], n_draws: int) -> dict[str, str
         ("relevance", "RelevanceRBF, classes", RELEVANCE_OF_CLASSES, tables, more_rows),
     ):
         if part in parts and sets:
-            result[title] = table(rules, run(rules, sets, divide, n_draws))
+            rows = over_sets(rules, run(rules, sets, divide, n_draws))
+            result[title] = {"sets": list(sets), "rules": rows}
     if "relevance" in parts and data:
         title = "RelevanceRBF, simulated regressions, R² in points"
-        result[title] = relevance_table(run(RELEVANCE, simulated(), any_rows, n_draws))
+        result[title] = {
+            "tables": by_table(RELEVANCE, run(RELEVANCE, simulated(), any_rows, n_draws))
+        }
     if "noise" in parts and classes:
         noisy = {
             n_views: run(
@@ -338,34 +344,85 @@ def sections(chosen: list[str], parts: list[str], n_draws: int) -> dict[str, str
             )
             for n_views in NOISE
         }
-        result["Views of noise"] = f"Accuracy in per cent.\n\n{noise_table(noisy)}"
+        result["Views of noise, accuracy in per cent"] = {"noise": by_noise(NORMS, noisy)}
     return result
 
 
-def relevance_table(results: dict[str, Measured]) -> str:
-    """Return a row per table: mean scores of all rules, and times relative to the first."""
-    header = ["columns that matter", *(rule.name for rule in RELEVANCE)]
-    header += [f"time {rule.name}" for rule in RELEVANCE[1:]]
-    rows = []
-    for name, one in results.items():
-        times = one.seconds.sum(axis=1)
-        cells = [f"{mean:.1f}" for mean in one.scores.mean(axis=1)]
-        rows.append([name, *cells, *(f"{time / times[0]:.2f}" for time in times[1:])])
-    return markdown(header, rows)
+# -- the page ------------------------------------------------------------------------------
+
+
+def rules_table(rows: list[dict[str, Any]]) -> str:
+    """A row per rule: differences from the first, over data sets."""
+    header = ["", "mean", "difference", "better on", "worse on", "the most", "the least", "time"]
+    cells = []
+    for row in rows:
+        gaps = [""] * 5
+        if "difference" in row:
+            error = "" if row["error"] is None else f" ± {row['error']:.2f}"
+            gaps = [f"{row['difference']:+.2f}{error}", f"{row['n_better']}", f"{row['n_worse']}"]
+            gaps += [
+                f"{row[end]['difference']:+.1f} ({row[end]['set']})" for end in ("most", "least")
+            ]
+        cells.append([row["rule"], f"{row['mean']:.1f}", *gaps, f"{row['time']:.2f}"])
+    return markdown(header, cells)
+
+
+def relevance_table(rows: list[dict[str, Any]]) -> str:
+    """A row per table: mean scores of all rules, and times relative to the first."""
+    rules = list(rows[0]["means"])
+    header = ["columns that matter", *rules, *(f"time {rule}" for rule in rules[1:])]
+    cells = [
+        [
+            row["table"],
+            *(f"{row['means'][rule]:.1f}" for rule in rules),
+            *(f"{row['times'][rule]:.2f}" for rule in rules[1:]),
+        ]
+        for row in rows
+    ]
+    return markdown(header, cells)
+
+
+def noise_table(rows: list[dict[str, Any]]) -> str:
+    """A row per number of views of noise."""
+    rules = list(rows[0]["means"])
+    cells = []
+    for row in rows:
+        chosen = ", ".join(f"{p}: {n}" for p, n in row["chosen"].items()).replace("inf", "∞")
+        means = [f"{row['means'][rule]:.1f}" for rule in rules]
+        cells.append([str(row["n_views"]), *means, chosen])
+    return markdown(["views of noise", *rules, "chosen p, how often"], cells)
+
+
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    _, _, *paragraphs = (__doc__ or "").strip().replace("``", "`").split("\n\n")
+    text = "\n\n".join(part.replace("\n", " ") for part in paragraphs)
+    parts = [
+        "# How models decide and are chosen",
+        f"Written by `python -m benchmarks.choices --write`. {text}",
+        environments(results),
+    ]
+    for title, part in results.items():
+        parts.append(f"## {title}")
+        if "rules" in part:
+            parts.append(rules_table(part["rules"]))
+        elif "tables" in part:
+            parts.append(relevance_table(part["tables"]))
+        else:
+            parts.append(noise_table(part["noise"]))
+    return "\n\n".join(parts) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, and print or write sections of the page."""
+    """Measure, and print or write parts of the page."""
     parser = command_line("choices", "Rules by which models decide and are chosen.", list(SETS))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     options = parser.parse_args(arguments)
     chosen = [name for name in SETS if name in options.sets]
-    found = sections(chosen, options.parts, DRAWS_QUICK if options.quick else DRAWS)
-    if not found:
+    results = measured_parts(chosen, options.parts, DRAWS_QUICK if options.quick else DRAWS)
+    if not results:
         return 1
-    print("\n\n".join([head(), *(f"## {title}\n\n{text}" for title, text in found.items())]))
-    if options.write:
-        write_sections("choices", head(), found)
+    report("choices", results, page, options.write)
     return 0
 
 

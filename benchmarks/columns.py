@@ -28,13 +28,17 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import command_line, write_page
-from benchmarks._tables import environment, markdown
+from benchmarks._command import Results, command_line, report
+from benchmarks._tables import environments, markdown, verdict
 from manykernels import MKFDA, MKSVC, MKSVR, MKLogistic, MKRidge, column_importance
 from manykernels.kernels import RBF, Laplacian, Linear
 
+# Bounds of the mean false discovery proportion and of the coverage of all columns.
+MOST_FALSE, COVERAGE = 0.1, (0.9, 0.98)
 N_NEW = 1000
 MANY = 50_000
+#: The part of the page on very many columns.
+TIMES = "times"
 
 
 @dataclass(frozen=True)
@@ -217,29 +221,18 @@ def _signal_deviation(setting: Setting, loadings: np.ndarray, coefficients: np.n
     return float(np.sqrt(coefficients @ covariance @ coefficients))
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Means over the problems of a setting."""
+def measure(setting: Setting, n_problems: int) -> dict[str, Any]:
+    """Run column_importance on random problems: the setting, and means over the problems.
 
-    setting: Setting
-    n_problems: int
-    false: float
-    error: float
-    power: float
-    coverage: float
-    coverage_true: float
-    seconds: float
-
-
-def measure(setting: Setting, n_problems: int) -> Measured:
-    """Run column_importance on random problems."""
+    Power and the coverage of columns that matter are None if there are none.
+    """
     false, power, seconds, problems, results = [], [], [], [], []
     n_resamples = 20 if setting.kind == "derivative" else 0
     for seed in range(n_problems):
         problem = draw(setting, np.random.default_rng(1000 + seed))
-        start = time.perf_counter()
+        start = time.process_time()
         result = column_importance(setting.model, problem.X, problem.y, n_resamples=n_resamples)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
         assert result.method == setting.kind
         order = np.argsort(result.names)
         selected = result.selected[order]
@@ -251,16 +244,23 @@ def measure(setting: Setting, n_problems: int) -> Measured:
     low, high = np.moveaxis([interval for _, interval in results], 2, 0)
     covered = (low <= truths) & (truths <= high)
     known = np.array([problem.matters for problem in problems])
-    return Measured(
-        setting,
-        n_problems,
-        float(np.mean(false)),
-        float(np.std(false) / np.sqrt(n_problems)),
-        float(np.mean(power)) if known.any() else np.nan,
-        float(covered.mean()),
-        float(covered[known].mean()) if known.any() else np.nan,
-        float(np.mean(seconds)),
-    )
+    return {
+        "model": setting.title,
+        "method": setting.kind,
+        "columns": setting.columns,
+        "rho": setting.rho,
+        "effects": setting.shape,
+        "classes": setting.classes,
+        "n_rows": setting.n_rows,
+        "n_columns": setting.n_columns,
+        "n_problems": n_problems,
+        "false": np.mean(false),
+        "error": np.std(false) / np.sqrt(n_problems),
+        "power": np.mean(power) if known.any() else None,
+        "coverage": covered.mean(),
+        "coverage_true": covered[known].mean() if known.any() else None,
+        "seconds": np.mean(seconds),
+    }
 
 
 def _true_effects(setting: Setting, problems: list[Problem], results: list[Any]) -> np.ndarray:
@@ -307,105 +307,136 @@ TRUTHS: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def measure_times(quick: bool) -> list[list[str]]:
-    """Return the time of default calls with very many columns."""
+def measure_times(quick: bool) -> list[dict[str, Any]]:
+    """Return the time of default calls with very many columns, and what they select."""
     n_columns = 2000 if quick else MANY
     setting = _setting("", LINEAR, (300, n_columns), "factors", 0.5, "linear", size=1.0)
     problem = draw(setting, np.random.default_rng(0))
     rows = []
     for model in (LINEAR, MKFDA(Linear()), SMOOTH):
         y = problem.y > 0 if isinstance(model, MKFDA) else problem.y
-        start = time.perf_counter()
+        start = time.process_time()
         result = column_importance(model, problem.X, y)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         right = problem.matters[[int(name) for name in np.array(result.names)[result.selected]]]
-        title = f"{type(model).__name__}, {type(model.kernels).__name__}"
-        found = f"{right.sum()} of {setting.n_true}"
-        rows.append([title, "300", f"{n_columns}", f"{seconds:.1f}", found, f"{(~right).sum()}"])
-        print(rows[-1], flush=True)
+        rows.append(
+            {
+                "model": f"{type(model).__name__}, {type(model.kernels).__name__}",
+                "n_rows": setting.n_rows,
+                "n_columns": n_columns,
+                "seconds": seconds,
+                "n_right": right.sum(),
+                "n_true": setting.n_true,
+                "n_wrong": (~right).sum(),
+            }
+        )
     return rows
 
 
-def table(found: list[Measured]) -> str:
+def table(rows: list[dict[str, Any]]) -> str:
     """Return the table of the settings."""
     header = ["model", "method", "structure", "effects", "rows", "columns", "problems"]
     header += ["false discoveries", "power", "coverage", "where it matters", "seconds"]
-    rows = []
-    for one in found:
-        setting = one.setting
-        correlated = "" if setting.columns == "independent" else f", ρ = {setting.rho:g}"
-        rows.append(
+    cells = []
+    for row in rows:
+        correlated = "" if row["columns"] == "independent" else f", ρ = {row['rho']:g}"
+        cells.append(
             [
-                setting.title,
-                setting.kind,
-                f"{setting.columns}{correlated}",
-                setting.shape + (", classes" if setting.classes else ""),
-                str(setting.n_rows),
-                str(setting.n_columns),
-                str(one.n_problems),
-                f"{one.false:.1%} ± {one.error:.1%}",
-                "–" if np.isnan(one.power) else f"{one.power:.0%}",
-                f"{one.coverage:.1%}",
-                "–" if np.isnan(one.coverage_true) else f"{one.coverage_true:.0%}",
-                f"{one.seconds:.2f}",
+                row["model"],
+                row["method"],
+                f"{row['columns']}{correlated}",
+                row["effects"] + (", classes" if row["classes"] else ""),
+                str(row["n_rows"]),
+                str(row["n_columns"]),
+                str(row["n_problems"]),
+                f"{row['false']:.1%} ± {row['error']:.1%}",
+                "–" if row["power"] is None else f"{row['power']:.0%}",
+                f"{row['coverage']:.1%}",
+                "–" if row["coverage_true"] is None else f"{row['coverage_true']:.0%}",
+                f"{row['seconds']:.2f}",
             ]
         )
-    return markdown(header, rows, n_left=4)
+    return markdown(header, cells, n_left=4)
 
 
-def bounds(found: list[Measured]) -> str:
-    """Return a sentence about the bounds, and those that were missed."""
-    missed = [
-        f"{one.setting.title} with {one.setting.n_columns} columns"
-        for one in found
-        if one.false > 0.1 or not 0.9 <= one.coverage <= 0.98
-    ]
-    least = min(found, key=lambda one: np.nan_to_num(one.coverage_true, nan=1.0))
-    result = f"MISSED by {', '.join(missed)}" if missed else "all reached"
-    return (
-        "Bounds: false discoveries of at most 10 % in the mean, and a coverage between 90 and "
-        f"98 % of all columns: {result}. Of columns that matter the least coverage is "
-        f"{least.coverage_true:.0%}, of {least.setting.title} with {least.setting.n_columns} "
-        f"columns ({least.setting.kind})."
-    )
-
-
-def page(found: list[Measured], times: list[list[str]]) -> str:
-    """Return the page for the documentation."""
-    description = (__doc__ or "").split("\n\n", 2)[2]
+def times_table(rows: list[dict[str, Any]]) -> str:
+    """Return the table of very many columns."""
     header = ["model", "rows", "columns", "seconds", "right ones selected", "wrong ones selected"]
+    cells = [
+        [
+            row["model"],
+            str(row["n_rows"]),
+            str(row["n_columns"]),
+            f"{row['seconds']:.1f}",
+            f"{row['n_right']} of {row['n_true']}",
+            str(row["n_wrong"]),
+        ]
+        for row in rows
+    ]
+    return markdown(header, cells, n_left=1)
+
+
+def bounds(rows: list[dict[str, Any]]) -> str:
+    """Return a sentence about the bounds, and those that were missed."""
+    least, most = COVERAGE
+    missed = [
+        f"{row['model']} with {row['n_columns']} columns"
+        for row in rows
+        if row["false"] > MOST_FALSE or not least <= row["coverage"] <= most
+    ]
+    by = f" by {', '.join(missed)}" if missed else " by all"
+    result = (
+        f"Bounds: false discoveries of at most {MOST_FALSE:.0%} in the mean, and a coverage "
+        f"between {least:.0%} and {most:.0%} of all columns: {verdict(not missed)}{by}."
+    )
+    known = [row for row in rows if row["coverage_true"] is not None]
+    if known:
+        worst = min(known, key=lambda row: row["coverage_true"])
+        result += (
+            f" Of columns that matter the least coverage is {worst['coverage_true']:.0%}, of "
+            f"{worst['model']} with {worst['n_columns']} columns ({worst['method']})."
+        )
+    return result
+
+
+def page(results: Results) -> str:
+    """Return the page of the documentation."""
+    description = (__doc__ or "").split("\n\n", 2)[2]
+    rows = [row for part in results.values() for row in part.get("settings", [])]
     parts = [
         "# Importance of columns",
         "Written by `python -m benchmarks.columns --write`.",
-        environment(),
+        environments(results),
         description.strip(),
         "Selection at a false discovery rate of 5 %, intervals at 95 %. False discoveries are "
         "mean proportions ± their standard error; power is the share of columns that matter that "
         "are selected; coverage is that of all columns, and of those that matter. Derivative "
-        "uses 20 half-samples.",
-        table(found),
-        bounds(found),
-        "Very many columns, with 50 half-samples, on one core:",
-        markdown(header, times, n_left=1),
+        "uses 20 half-samples. Seconds are those of the processor, with one thread.",
     ]
+    if rows:
+        parts += [table(rows), bounds(rows)]
+    if TIMES in results:
+        parts.append("Very many columns, with 50 half-samples:")
+        parts.append(times_table(results[TIMES]["rows"]))
     return "\n\n".join(parts) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark."""
-    parser = command_line("columns", "Importance of columns.", [*SETS, "times"])
+    parser = command_line("columns", "Importance of columns.", [*SETS, TIMES])
     options = parser.parse_args(arguments)
-    found, times = [], []
+    results: Results = {}
     with threadpool_limits(1):
         for name in options.sets:
-            if name == "times":
-                times = measure_times(options.quick)
+            if name == TIMES:
+                results[name] = {"rows": measure_times(options.quick)}
                 continue
+            rows = []
             for setting in SETS[name][: 1 if options.quick else None]:
-                found.append(measure(setting, 3 if options.quick else setting.n_problems))
-                print(f"{table(found[-1:])}\n", flush=True)
-    if options.write:
-        write_page("columns", page(found, times))
+                rows.append(measure(setting, 3 if options.quick else setting.n_problems))
+                print(f"{table(rows[-1:])}\n", flush=True)
+            results[name] = {"settings": rows}
+    report("columns", results, page, options.write, [*SETS, TIMES])
     return 0
 
 

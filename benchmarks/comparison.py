@@ -36,8 +36,8 @@ from threadpoolctl import threadpool_limits
 
 import manykernels
 from benchmarks import _data
-from benchmarks._command import command_line, load, write_page
-from benchmarks._tables import environment, markdown
+from benchmarks._command import Results, command_line, load, report
+from benchmarks._tables import environments, markdown
 from manykernels import (
     MKFDA,
     MKFDACV,
@@ -64,6 +64,7 @@ from manykernels.baselines import (
     PolynomialCombination,
 )
 from manykernels.comparison import rank_methods
+from manykernels.comparison.result import Cell
 
 ROWS, ROWS_QUICK = 300, 100
 FOLDS, FOLDS_QUICK = 5, 2
@@ -169,22 +170,7 @@ def cells_folder() -> Path:
     return FOLDER / digest.hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class Results:
-    """What was found on one data set."""
-
-    name: str
-    n_rows: int
-    n_kernels: int
-    n_classes: int
-    comparison: Comparison
-
-    @property
-    def title(self) -> str:
-        return SETS[self.name].title
-
-
-def measured(name: str, n_rows: int, n_folds: int) -> Results | None:
+def measured(name: str, n_rows: int, n_folds: int) -> dict[str, Any] | None:
     """All methods on one data set; None if it is not there."""
     loaded = load(name, lambda: SETS[name].sample(n_rows))
     if loaded is None:
@@ -200,17 +186,66 @@ def measured(name: str, n_rows: int, n_folds: int) -> Results | None:
     print(SETS[name].title, file=sys.stderr)
     with threadpool_limits(1):
         comparison = compare(methods, stack, y, cv=folds, path=cells_folder(), verbose=True)
-    return Results(name, len(y), stack.n_kernels, n_classes, comparison)
+    return {
+        "n_rows": len(y),
+        "n_kernels": stack.n_kernels,
+        "n_classes": n_classes,
+        "splits": [[len(train), len(test)] for train, test in comparison.splits],
+        "cells": {
+            method: [
+                _known(vars(comparison.cells[method, split]))
+                for split in range(len(comparison.splits))
+            ]
+            for method in comparison.names
+        },
+    }
+
+
+def _known(cell: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a cell; the numbers that are not are left out."""
+    return {
+        key: value
+        for key, value in cell.items()
+        if value is not None and value != {} and value == value
+    }
 
 
 # -- the page ------------------------------------------------------------------------------
 
 
-def ranks(results: list[Results]) -> str:
+def comparison_of(part: dict[str, Any]) -> Comparison:
+    """What `compare` returned; of earlier runs the mean scores alone are known."""
+    cells = part.get("cells") or {
+        method: [{"scores": {"score": mean}}] for method, mean in part["means"].items()
+    }
+    sizes = part.get("splits", [[part["n_rows"], 0]])
+    return Comparison(
+        names=list(cells),
+        scorings=list(next(iter(cells.values()))[0]["scores"]),
+        splits=[(np.arange(n_train), np.arange(n_test)) for n_train, n_test in sizes],
+        design="resampled",
+        cells={
+            (method, split): Cell(**cell)
+            for method, row in cells.items()
+            for split, cell in enumerate(row)
+        },
+    )
+
+
+def ranks(results: Results) -> str:
     """Ranks over data sets, or why there are none."""
     if len(results) < 2:
         return "Ranks need several data sets."
-    return rank_methods({one.name: one.comparison for one in results}).to_markdown()
+    return rank_methods(
+        {name: comparison_of(part) for name, part in results.items()}
+    ).to_markdown()
+
+
+def table_of(part: dict[str, Any]) -> str:
+    """Scores, p-values, kernels and times of all methods on one data set."""
+    if "cells" in part:
+        return comparison_of(part).to_markdown()
+    return "\n\n".join([markdown(part["header"], part["rows"]), *part["notes"]])
 
 
 def methods_table() -> str:
@@ -219,19 +254,20 @@ def methods_table() -> str:
     return markdown(["method", "estimator"], rows, n_left=2)
 
 
-def page(results: list[Results], command: str) -> str:
+def page(results: Results) -> str:
     """The page of the documentation."""
     _, _, *paragraphs = (__doc__ or "").strip().split("\n\n")
+    text = "\n\n".join(part.replace("\n", " ") for part in paragraphs)
     parts = [
         "# All methods, the same kernels and folds",
-        f"Written by `{command}`. " + "\n\n".join(part.replace("\n", " ") for part in paragraphs),
-        environment(),
+        f"Written by `python -m benchmarks.comparison --write`. {text}",
+        environments(results),
         "## Ranks",
         ranks(results),
     ]
-    for one in results:
-        sizes = f"{one.n_rows} rows, {one.n_kernels} kernels, {one.n_classes} classes."
-        parts += [f"## {one.title}", sizes, one.comparison.to_markdown()]
+    for name, part in results.items():
+        sizes = f"{part['n_rows']} rows, {part['n_kernels']} kernels, {part['n_classes']} classes."
+        parts += [f"## {SETS[name].title}", sizes, table_of(part)]
     return "\n\n".join([*parts, "## Methods", methods_table()]) + "\n"
 
 
@@ -239,15 +275,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("comparison", "All methods on all sets of several views.", list(SETS))
     options = parser.parse_args(arguments)
     n_rows, n_folds = (ROWS_QUICK, FOLDS_QUICK) if options.quick else (ROWS, FOLDS)
-    chosen = [name for name in SETS if name in options.sets]
-    found = [measured(name, n_rows, n_folds) for name in chosen]
-    results = [one for one in found if one is not None]
+    results: Results = {}
+    for name in SETS:
+        if name in options.sets and (part := measured(name, n_rows, n_folds)) is not None:
+            results[name] = part
     if not results:
         return 1
-    text = page(results, "python -m benchmarks.comparison --write")
-    print(text)
-    if options.write:
-        write_page("comparison", text)
+    report("comparison", results, page, options.write, SETS)
     return 0
 
 

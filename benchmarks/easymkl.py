@@ -35,8 +35,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._command import command_line, write_page
-from benchmarks._tables import environment, markdown, verdict
+from benchmarks._command import Results, command_line, report
+from benchmarks._tables import environments, markdown, verdict
 
 VARIABLE = "MANYKERNELS_MKLPY"
 RUNNER = Path(__file__).with_name("_easymkl_runner.py")
@@ -83,7 +83,8 @@ class Measured:
     accuracy: float
     n_test: int
     versions: dict[str, str]
-    weights: list[float]
+    #: None for figures of earlier runs.
+    weights: list[float] | None = None
     rel_gap: float | None = None
 
     @property
@@ -192,6 +193,8 @@ def ten_verdict(ours: Measured, reference: Measured) -> str:
 
 def weights_verdict(ours: Measured, reference: Measured) -> str:
     """How the same method differs in the two libraries."""
+    assert ours.weights is not None
+    assert reference.weights is not None
     difference = float(np.abs(np.subtract(ours.weights, reference.weights)).max())
     return (
         f"{PROBLEMS[ours.problem]}: weights of {ours.name} differ from MKLpy's by at most "
@@ -209,14 +212,15 @@ def verdicts(results: list[Measured]) -> list[str]:
         if result.contender.startswith("easymkl") or result.problem not in references:
             continue
         lines.append(judge[result.problem](result, references[result.problem]))
-        if result.contender == SAME:
+        if result.contender == SAME and references[result.problem].weights is not None:
             lines.append(weights_verdict(result, references[result.problem]))
     return lines
 
 
-def page(results: list[Measured]) -> str:
-    """The page for the documentation; contenders that are missing are named on it."""
-    one = results[0]
+def page(results: Results) -> str:
+    """The page of the documentation; contenders that are missing are named on it."""
+    measured = [Measured(**row) for part in results.values() for row in part["contenders"]]
+    one = measured[0]
     error = np.sqrt(one.accuracy * (1 - one.accuracy) / one.n_test)
     parts = [
         "# Beside EasyMKL",
@@ -239,17 +243,17 @@ def page(results: list[Measured]) -> str:
         "classes in place of their labels. Our EasyMKL is the same method with the same λ and "
         "machine, on kernels as they are; weights of ten classes are compared by their mean over "
         "the classes.",
-        environment(),
+        environments(results),
     ]
-    if theirs := next((r for r in results if r.contender.startswith("easymkl")), None):
+    if theirs := next((r for r in measured if r.contender.startswith("easymkl")), None):
         named = ", ".join(f"{package} {number}" for package, number in theirs.versions.items())
         parts.append(f"EasyMKL: {named}.")
-    parts.append("\n".join(f"- {line}" for line in verdicts(results)) or instructions())
+    parts.append("\n".join(f"- {line}" for line in verdicts(measured)) or instructions())
     for problem, title in PROBLEMS.items():
-        if chosen := [r for r in results if r.problem == problem]:
+        if chosen := [r for r in measured if r.problem == problem]:
             parts += [f"## {title[0].upper()}{title[1:]}", table(chosen)]
-            measured = {result.contender for result in chosen}
-            if missing := [name for key, name in CONTENDERS.items() if key not in measured]:
+            known = {result.contender for result in chosen}
+            if missing := [name for key, name in CONTENDERS.items() if key not in known]:
                 parts.append(f"Not measured: {'; '.join(missing)}.")
     return "\n\n".join(parts) + "\n"
 
@@ -271,7 +275,8 @@ def main(arguments: list[str] | None = None) -> int:
     if absent:
         print(f"{instructions()}\n", flush=True)
     chosen = [name for name in chosen if name not in absent]
-    results, n_failed = [], 0
+    results: Results = {}
+    n_failed = 0
     for problem in options.sets:
         for name in chosen:
             result = run(name, problem, ROWS_QUICK if options.quick else ROWS)
@@ -279,12 +284,9 @@ def main(arguments: list[str] | None = None) -> int:
                 n_failed += 1
                 continue
             print(f"{PROBLEMS[problem]}, {result.name}: {result.seconds:.2f} s", flush=True)
-            results.append(result)
+            results.setdefault(problem, {"contenders": []})["contenders"].append(result)
     if results:
-        text = page(results)
-        print(f"\n{text}")
-        if options.write:
-            write_page("easymkl", text)
+        report("easymkl", results, page, options.write, PROBLEMS)
     return int(n_failed > 0)
 
 

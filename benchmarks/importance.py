@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import command_line, write_page
-from benchmarks._tables import environment, markdown
+from benchmarks._command import Results, command_line, report
+from benchmarks._tables import environments, markdown
 from manykernels import MKFDA, MKSVC, MKSVR, view_importance
 from manykernels.kernels import RBF
 
@@ -56,18 +56,6 @@ def draw(n: int, rng: np.random.Generator, classes: bool) -> tuple[dict[str, Any
     return tables, (signal > 0).astype(int) if classes else signal
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """Shares of the problems, by view: intervals that cover the truth, and those that cover 0."""
-
-    setting: Setting
-    n_problems: int
-    falls: np.ndarray
-    alone: np.ndarray
-    zero: np.ndarray
-    weights: np.ndarray
-
-
 def scorer(setting: Setting, train: Any, new: Any) -> Callable[[tuple[str, ...]], float]:
     """The score on new samples of the model of some views."""
 
@@ -81,8 +69,8 @@ def scorer(setting: Setting, train: Any, new: Any) -> Callable[[tuple[str, ...]]
     return score
 
 
-def measure(setting: Setting, n_problems: int) -> Coverage:
-    """Count intervals over random problems."""
+def measure(setting: Setting, n_problems: int) -> dict[str, Any]:
+    """Shares of the problems, by view: intervals that cover the truth, and those that cover 0."""
     falls, alone, zero = np.zeros((3, len(VIEWS)))
     weights, intervals = [], []
     for seed in range(n_problems):
@@ -106,41 +94,50 @@ def measure(setting: Setting, n_problems: int) -> Coverage:
     others = (every.sum(axis=0) - every) / (n_problems - 1)
     low, high = np.moveaxis(intervals, 2, 0)
     covered = ((low <= others) & (others <= high)).mean(axis=0)
-    shares = (count / n_problems for count in (falls, alone, zero))
-    return Coverage(setting, n_problems, *shares, covered)
+    return {
+        "title": setting.title,
+        "scoring": setting.scoring,
+        "n_problems": n_problems,
+        "falls": falls / n_problems,
+        "alone": alone / n_problems,
+        "zero": zero / n_problems,
+        "weights": covered,
+    }
 
 
-def table(found: list[Coverage]) -> str:
-    header = ["model", "score", *(f"fall, {view}" for view in VIEWS)]
+def table(parts: list[dict[str, Any]]) -> str:
+    header = ["model", "score", "problems", *(f"fall, {view}" for view in VIEWS)]
     for what in ("alone", "0", "weight"):
         header += [f"{what}, {view}" for view in VIEWS]
     rows = [
         [
-            one.setting.title,
-            one.setting.scoring,
+            part["title"],
+            part["scoring"],
+            str(part["n_problems"]),
             *(
                 f"{share:.0%}"
-                for share in np.concatenate([one.falls, one.alone, one.zero, one.weights])
+                for shares in ("falls", "alone", "zero", "weights")
+                for share in part[shares]
             ),
         ]
-        for one in found
+        for part in parts
     ]
     return markdown(header, rows, n_left=2)
 
 
-def page(found: list[Coverage]) -> str:
-    """The page for the documentation."""
+def page(results: Results) -> str:
+    """The page of the documentation."""
     parts = [
         "# Intervals of importances",
         "Written by `python -m benchmarks.importance --write`.",
-        environment(),
-        f"{found[0].n_problems} problems of {SAMPLES} samples in three views, intervals at 95 %. "
+        environments(results),
+        f"Problems of {SAMPLES} samples in three views, intervals at 95 %. "
         "How many of them cover the fall of the score without the view (fall) and the score of "
         f"the view alone (alone) as {NEW_SAMPLES} new samples show them; and how many intervals "
         "of falls cover 0: for noise nearly all should (it can do a little harm), for needed "
         f"views none. Intervals of weights, by {HALF_SAMPLES} half-samples, are to cover the mean "
         "weight of the models of the other problems.",
-        table(found),
+        table(list(results.values())),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -149,13 +146,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark."""
     parser = command_line("importance", "Intervals of importances.", list(SETS))
     options = parser.parse_args(arguments)
-    found = []
+    results: Results = {}
     with threadpool_limits(1):
         for name in options.sets:
-            found.append(measure(SETS[name], PROBLEMS_QUICK if options.quick else PROBLEMS))
-            print(f"{table(found[-1:])}\n", flush=True)
-    if options.write:
-        write_page("importance", page(found))
+            part = measure(SETS[name], PROBLEMS_QUICK if options.quick else PROBLEMS)
+            results[name] = part
+            print(f"{table([part])}\n", flush=True)
+    report("importance", results, page, options.write, SETS)
     return 0
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks._command import Results, write_results
-from benchmarks._tables import environments, markdown, measured_with, verdict
+from benchmarks._command import Results, report
+from benchmarks._tables import environments, markdown, verdict
 
 REPETITIONS = 15
 QUICK_REPETITIONS = 1
@@ -91,10 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/importing.md")
     options = parser.parse_args(arguments)
     repetitions = QUICK_REPETITIONS if options.quick else REPETITIONS
-    part = {"repetitions": repetitions, "rows": [vars(row) for row in run(repetitions)]}
-    print(page({"import": {"environment": measured_with(), **part}}))
-    if options.write:
-        write_results("importing", {"import": part}, page)
+    part = {"repetitions": repetitions, "rows": run(repetitions)}
+    report("importing", {"import": part}, page, options.write)
     return 0
 
 

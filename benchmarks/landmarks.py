@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import _data
-from benchmarks._command import PAGES, command_line, load, write_sections
-from benchmarks._tables import environment, markdown
+from benchmarks._command import PAGES, Results, command_line, load, read_results, report
+from benchmarks._tables import environments, markdown
 from manykernels import MKFDACV, Nystrom, Views
 from manykernels.kernels import RBF
 from manykernels.scale import KMeansPlusPlus, LeverageScores, Uniform
@@ -29,22 +29,9 @@ SIZES = (50, 100, 200, 400, 800, 1600)
 SIZES_OF_SELECTORS = (50, 200)
 SELECTORS = (Uniform(), KMeansPlusPlus(), LeverageScores())
 SEEDS = (0, 1, 2)
+ROWS_QUICK = 400
 REGS = (0.01, 0.1, 1.0, 10.0)
 _N_BANDS = 4
-
-HEAD = """# How many landmarks
-
-`python -m benchmarks.landmarks --write`. `MKFDACV` with p = 2 and λ chosen by five folds, one
-Gaussian kernel for each view, approximated by `Nystrom(n)`, beside exact kernel matrices. Accuracy
-on test rows and the relative error of centred kernel matrices are means over three seeds of the
-landmarks (± is half of the range; more than 400 landmarks: one seed), errors on rows that are no
-landmarks, seconds are of one processor and fit.
-
-![Accuracy against landmarks, beside exact kernels](../images/landmarks.png)
-
-The default is {default} landmarks of each kernel (dotted line): from there on, twice as many gain
-a quarter of a point or less on these sets, for three to five times the time. What it costs beside
-exact kernels is 0.1 to 0.6 points."""
 
 
 @dataclass(frozen=True)
@@ -90,69 +77,130 @@ def _divided(views: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> 
     return Problem(every[train], y[train], every[test], y[test])
 
 
-@dataclass(frozen=True)
-class Fit:
-    """One model, measured."""
-
-    accuracy: float
-    error: float
-    seconds: float
-
-
-def fitted(problem: Problem, approximation: Nystrom | None) -> Fit:
-    """Learn and score."""
+def fitted(problem: Problem, approximation: Nystrom | None) -> dict[str, float]:
+    """Learn and score one model."""
     start = time.process_time()
     model = MKFDACV(RBF(), ps=[2.0], regs=REGS, approximation=approximation)
     model.fit(problem.train, problem.y_train)
     seconds = time.process_time() - start
     errors = getattr(model, "approximation_errors_", np.zeros(1))
-    return Fit(model.score(problem.test, problem.y_test), float(errors.mean()), seconds)
+    accuracy = model.score(problem.test, problem.y_test)
+    return {"accuracy": accuracy, "error": float(errors.mean()), "seconds": seconds}
 
 
-def summary(fits: list[Fit]) -> list[str]:
-    """Accuracy, error and seconds of several seeds."""
-    accuracies = 100 * np.array([fit.accuracy for fit in fits])
-    half = np.ptp(accuracies) / 2
-    return [
-        f"{accuracies.mean():.2f}" + (f" ± {half:.2f}" if len(fits) > 1 else ""),
-        f"{np.mean([fit.error for fit in fits]):.3f}",
-        f"{np.mean([fit.seconds for fit in fits]):.1f}",
-    ]
+def summary(fits: list[dict[str, float]]) -> dict[str, Any]:
+    """Means over seeds, and half of the range of the accuracies."""
+    accuracies = [100.0 * fit["accuracy"] for fit in fits]
+    return {
+        "n_seeds": len(fits),
+        "accuracy": np.mean(accuracies),
+        "half_range": np.ptp(accuracies) / 2,
+        "error": np.mean([fit["error"] for fit in fits]),
+        "seconds": np.mean([fit["seconds"] for fit in fits]),
+    }
 
 
-def section(name: str, problem: Problem, quick: bool, most: int) -> str:
-    """Both tables of one set."""
+def measure(name: str, problem: Problem, quick: bool, most: int) -> dict[str, Any]:
+    """The curve of one set, and what selectors of landmarks change."""
+    if quick:
+        rows = slice(ROWS_QUICK)
+        parts = (problem.train, problem.y_train, problem.test, problem.y_test)
+        problem = Problem(*(part[rows] for part in parts))
     most = min(most, len(problem.y_train))
     sizes = [size for size in SIZES if size <= most][: 2 if quick else None]
-    rows = []
+    curve = []
     for size in sizes:
         seeds = SEEDS[:1] if quick or size > 400 else SEEDS
         fits = [fitted(problem, Nystrom(size, random_state=seed)) for seed in seeds]
-        rows.append([str(size), *summary(fits)])
-        print(f"{name}: {' | '.join(rows[-1])}", flush=True)
-    rows.append(["exact", *summary([fitted(problem, None)])])
-    print(f"{name}: {' | '.join(rows[-1])}", flush=True)
-    curve = markdown(["landmarks", "accuracy %", "error of kernels", "seconds"], rows)
-    chosen = []
+        curve.append({"landmarks": size, **summary(fits)})
+        print(f"{name}: {' | '.join(_cells(curve[-1]))}", file=sys.stderr, flush=True)
+    selectors = []
     for selector in SELECTORS:
         for size in SIZES_OF_SELECTORS[: 1 if quick else None]:
             fits = [
                 fitted(problem, Nystrom(size, selector=selector, random_state=seed))
                 for seed in (SEEDS[:1] if quick else SEEDS)
             ]
-            chosen.append([type(selector).__name__, str(size), *summary(fits)[:2]])
-            print(f"{name}: {' | '.join(chosen[-1])}", flush=True)
-    selectors = markdown(["selector", "landmarks", "accuracy %", "error of kernels"], chosen)
-    size = f"{len(problem.y_train)} rows to learn from, {len(problem.y_test)} to test, "
-    return f"{size}{len(problem.train.names)} kernels. {environment()}\n\n{curve}\n\n{selectors}"
+            row = {"selector": type(selector).__name__, "landmarks": size, **summary(fits)}
+            selectors.append(row)
+            print(f"{name}: {row['selector']} | {' | '.join(_cells(row))}", file=sys.stderr)
+    return {
+        "n_train": len(problem.y_train),
+        "n_test": len(problem.y_test),
+        "n_kernels": len(problem.train.names),
+        "curve": curve,
+        "exact": summary([fitted(problem, None)]),
+        "selectors": selectors,
+    }
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    half = f" ± {row['half_range']:.2f}" if row["n_seeds"] > 1 else ""
+    return [
+        str(row.get("landmarks", "exact")),
+        f"{row['accuracy']:.2f}{half}",
+        f"{row['error']:.3f}",
+    ]
+
+
+def findings(results: Results) -> str:
+    """What twice the default number of landmarks changes, and the default beside exact kernels."""
+    gains, times, costs = [], [], []
+    for part in results.values():
+        rows = {row["landmarks"]: row for row in part["curve"]}
+        if (default := rows.get(DEFAULT_LANDMARKS)) is None:
+            continue
+        costs.append(part["exact"]["accuracy"] - default["accuracy"])
+        if (twice := rows.get(2 * DEFAULT_LANDMARKS)) is not None:
+            gains.append(twice["accuracy"] - default["accuracy"])
+            times.append(twice["seconds"] / default["seconds"])
+    lines = [f"The default is {DEFAULT_LANDMARKS} landmarks of each kernel (dotted line)."]
+    if gains:
+        lines.append(
+            f"Twice as many change the accuracy by {min(gains):+.2f} to {max(gains):+.2f} points "
+            f"and take {min(times):.1f} to {max(times):.1f} times as long."
+        )
+    if costs:
+        lines.append(
+            f"Exact kernels change it by {min(costs):+.2f} to {max(costs):+.2f} points from the "
+            "default."
+        )
+    return " ".join(lines)
+
+
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    parts = [
+        "# How many landmarks",
+        "Written by `python -m benchmarks.landmarks --write`. `MKFDACV` with p = 2 and λ chosen "
+        "by five folds, one Gaussian kernel for each view, approximated by `Nystrom(n)`, beside "
+        "exact kernel matrices. Accuracy on test rows and the relative error of centred kernel "
+        "matrices are means over three seeds of the landmarks (± is half of the range; more than "
+        "400 landmarks: one seed), errors on rows that are no landmarks, seconds are of one "
+        "processor and fit.",
+        environments(results),
+        "![Accuracy against landmarks, beside exact kernels](../images/landmarks.png)",
+        findings(results),
+    ]
+    for name, part in results.items():
+        sizes = (
+            f"{part['n_train']} rows to learn from, {part['n_test']} to test, "
+            f"{part['n_kernels']} kernels."
+        )
+        header = ["landmarks", "accuracy %", "error of kernels", "seconds"]
+        fits = [*part["curve"], part["exact"]]
+        curve = [[*_cells(row), f"{row['seconds']:.1f}"] for row in fits]
+        chosen = [[row["selector"], *_cells(row)] for row in part["selectors"]]
+        parts += [f"## {name}", sizes, markdown(header, curve)]
+        parts.append(markdown(["selector", *header[:3]], chosen))
+    return "\n\n".join(parts) + "\n"
 
 
 def draw_page() -> None:
     """Draw the curves of the page, beside it."""
     from benchmarks._landmarks_picture import draw
 
-    page = (PAGES / "landmarks.md").read_text(encoding="utf-8")
-    figure = draw(page, DEFAULT_LANDMARKS)
+    figure = draw(read_results("landmarks"), DEFAULT_LANDMARKS)
     figure.savefig(PAGES.parent / "images" / "landmarks.png", dpi=130)
 
 
@@ -160,14 +208,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("landmarks", (__doc__ or "").split("\n", 1)[0], list(PROBLEMS))
     parser.add_argument("--most", type=int, default=SIZES[-1], help="most landmarks (1600)")
     options = parser.parse_args(arguments)
-    sections = {}
+    results: Results = {}
     for name in options.sets:
         problem = load(name, PROBLEMS[name])
         if problem is not None:
-            sections[name] = section(name, problem, options.quick, options.most)
-            print(f"\n## {name}\n\n{sections[name]}\n")
-    if options.write and sections:
-        write_sections("landmarks", HEAD.format(default=DEFAULT_LANDMARKS), sections)
+            results[name] = measure(name, problem, options.quick, options.most)
+    if not results:
+        return 1
+    report("landmarks", results, page, options.write, PROBLEMS)
+    if options.write:
         draw_page()
     return 0
 

@@ -23,10 +23,10 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _localized_speed as speed
-from benchmarks._command import Results, command_line, load, write_results
+from benchmarks._command import Results, command_line, load, report
 from benchmarks._default_sets import SETS
 from benchmarks._gonen2013 import bayes_rate
-from benchmarks._tables import environments, markdown, measured_with, verdict
+from benchmarks._tables import environments, markdown, verdict
 from manykernels import (
     MKSVC,
     MKSVCCV,
@@ -218,10 +218,8 @@ def main(arguments: list[str] | None = None) -> int:
         if part is not None:
             results[name] = part
             print(name, part, file=sys.stderr, flush=True)
-    if results and options.write:
-        write_results("localized", results, page, names)
-    elif results:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+    if results:
+        report("localized", results, page, options.write, names)
     return int(missing)
 
 

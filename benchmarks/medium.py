@@ -1,6 +1,7 @@
 """MKFDA on kernels that do not fit into memory, exactly: single precision, on disk.
 
-    python -m benchmarks.medium [--samples 10000] [--folder .] [--write]
+    python -m benchmarks.medium [--quick] [--sets memory,disk] [--samples 10000]
+        [--folder .] [--write]
 
 Fifty Gaussian kernels of 16 features in ten classes: ten widths on all features, and ten on each
 of four groups of four features. The stack is written to disk in single precision, and MKFDA learns
@@ -15,18 +16,17 @@ gap, factorisations, and the accuracy on fresh rows.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
-from benchmarks._command import write_page
+from benchmarks._command import Results, command_line, report
 from benchmarks._meter import Meter
-from benchmarks._tables import environment, markdown
+from benchmarks._tables import environments, markdown
 from manykernels import MKFDA, KernelStack, KernelUnion
 from manykernels.kernels import RBF
 
@@ -37,6 +37,8 @@ WIDTHS = np.logspace(-0.6, 1.2, 10)
 REG = 1.0
 # The fits beside have this part of the samples.
 SHARE = 5
+SETS = ["memory", "disk", "large"]
+SAMPLES_QUICK = 600
 
 _GIB = 2**30
 
@@ -63,15 +65,26 @@ def make_kernels() -> KernelUnion:
 
 @dataclass(frozen=True)
 class Result:
-    """One stack built and learnt from, measured."""
+    """One stack built and learnt from, measured.
+
+    Threads and weights are None in figures of earlier runs.
+    """
 
     n_samples: int
+    n_kernels: int
     storage: str
     stack_bytes: int
-    building: Meter
-    fitting: Meter
-    model: Any
+    build_seconds: float
+    build_processor: float
+    fit_seconds: float
+    fit_processor: float
+    peak_bytes: float
+    rel_gap: float
+    rel_rounding: float
+    n_inner_solves: int
     accuracy: float
+    n_threads: int | None = None
+    weights: list[float] | None = None
 
 
 def run(n_samples: int, dtype: str, folder: Path | None) -> Result:
@@ -84,9 +97,24 @@ def run(n_samples: int, dtype: str, folder: Path | None) -> Result:
         stack: KernelStack = union(train, dtype=dtype, memmap=path)
     with Meter() as fitting:
         model = MKFDA("precomputed", reg=REG).fit(stack, y[:n_samples])
-    storage = f"{dtype}, {'memory' if path is None else 'disk'}"
     accuracy = model.score(union(fresh, train, dtype=dtype), y[n_samples:])
-    result = Result(n_samples, storage, stack.data.nbytes, building, fitting, model, accuracy)
+    result = Result(
+        n_samples=n_samples,
+        n_kernels=stack.n_kernels,
+        storage=f"{dtype}, {'memory' if path is None else 'disk'}",
+        stack_bytes=stack.data.nbytes,
+        build_seconds=building.seconds,
+        build_processor=building.processor,
+        fit_seconds=fitting.seconds,
+        fit_processor=fitting.processor,
+        peak_bytes=fitting.peak_bytes,
+        rel_gap=model.certificate_.rel_gap,
+        rel_rounding=model.certificate_.rel_rounding,
+        n_inner_solves=model.n_inner_solves_,
+        accuracy=accuracy,
+        n_threads=max(pool["num_threads"] for pool in threadpool_info()),
+        weights=model.weights_.tolist(),
+    )
     if path is not None:
         path.unlink()
     return result
@@ -97,92 +125,104 @@ def table(results: list[Result]) -> str:
     header = [
         "m",
         "stack",
+        "threads",
         "GiB",
         "build, s",
         "cpu, s",
         "fit, s",
         "cpu, s",
         "peak, GiB",
-        "in m × m",
     ]
-    header += ["gap", "rounding", "factorisations", "accuracy"]
-    rows = []
-    for one in results:
-        peak, square = one.fitting.peak_bytes, 8 * one.n_samples**2
-        certificate = one.model.certificate_
-        rows.append(
-            [
-                str(one.n_samples),
-                one.storage,
-                f"{one.stack_bytes / _GIB:.2f}",
-                *(f"{seconds:.1f}" for seconds in (one.building.seconds, one.building.processor)),
-                *(f"{seconds:.1f}" for seconds in (one.fitting.seconds, one.fitting.processor)),
-                f"{peak / _GIB:.2f}",
-                f"{peak / square:.1f}",
-                f"{certificate.rel_gap:.1e}",
-                f"{certificate.rel_rounding:.1e}",
-                str(one.model.n_inner_solves_),
-                f"{one.accuracy:.3f}",
-            ]
-        )
+    header += ["in m × m", "gap", "rounding", "factorisations", "accuracy"]
+    rows = [
+        [
+            str(one.n_samples),
+            one.storage,
+            "" if one.n_threads is None else str(one.n_threads),
+            f"{one.stack_bytes / _GIB:.2f}",
+            *(f"{seconds:.1f}" for seconds in (one.build_seconds, one.build_processor)),
+            *(f"{seconds:.1f}" for seconds in (one.fit_seconds, one.fit_processor)),
+            f"{one.peak_bytes / _GIB:.2f}",
+            f"{one.peak_bytes / (8 * one.n_samples**2):.1f}",
+            f"{one.rel_gap:.1e}",
+            f"{one.rel_rounding:.1e}",
+            str(one.n_inner_solves),
+            f"{one.accuracy:.3f}",
+        ]
+        for one in results
+    ]
     return markdown(header, rows)
 
 
-def difference(results: list[Result]) -> str:
+def findings(results: dict[str, Result]) -> list[str]:
     """What single precision changes, and how the time grows with the samples."""
-    double, single, large = results
-    weights = np.abs(single.model.weights_ - double.model.weights_).max()
-    times = [one.fitting.processor for one in results]
-    return (
-        f"Weights learnt from {double.n_samples} samples in single and in double precision differ "
-        f"by {weights:.1e} at most. A fit of {large.n_samples} samples from disk takes "
-        f"{times[2] / times[0]:.0f} times the processor time of one of {double.n_samples} in "
-        f"memory; factorisations alone grow by {SHARE**3}, kernels by {SHARE**2}."
-    )
+    double, single, large = (results.get(name) for name in SETS)
+    lines = []
+    if double and double.weights and single and single.weights:
+        apart = np.abs(np.subtract(single.weights, double.weights)).max()
+        lines.append(
+            f"Weights learnt from {double.n_samples} samples in single and in double precision "
+            f"differ by {apart:.1e} at most."
+        )
+    # The number of threads changes the processor time.
+    if double and large and double.n_threads == large.n_threads:
+        times = large.fit_processor / double.fit_processor
+        growth = large.n_samples / double.n_samples
+        lines.append(
+            f"A fit of {large.n_samples} samples from disk takes {times:.0f} times the processor "
+            f"time of one of {double.n_samples} in memory; factorisations alone grow by "
+            f"{growth**3:.0f}, kernels by {growth**2:.0f}."
+        )
+    return lines
 
 
-def report(results: list[Result]) -> str:
-    """The page for the documentation."""
-    large = results[-1]
-    n_kernels = len(large.model.weights_)
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    fits = {name: Result(**part) for name, part in _without_environments(results).items()}
+    largest = max(fits.values(), key=lambda fit: fit.n_samples)
+    memory = 8 * largest.n_kernels * largest.n_samples**2 / _GIB
     parts = [
         "# Kernels on disk",
-        f"Written by `python -m benchmarks.medium --samples {large.n_samples} --write`. "
-        f"{n_kernels} Gaussian kernels, {N_CLASSES} classes, λ = {REG:g}, p = 2. The stack is in "
-        "memory in double precision, or on disk in single precision; sums are those of double "
-        "precision. Peak memory is that of the process while it fits, without the page cache, "
-        "also in matrices of m × m float64. The stack of the last row would take "
-        f"{8 * n_kernels * large.n_samples**2 / _GIB:.1f} GiB in double precision. Beside the "
-        "wall-clock time is the processor time of the process, the better measure where a "
-        "machine does other work.",
-        environment(),
-        table(results),
-        difference(results),
+        f"Written by `python -m benchmarks.medium --write`. {largest.n_kernels} Gaussian "
+        f"kernels, {N_CLASSES} classes, λ = {REG:g}, p = 2. The stack is in memory in double "
+        "precision, or on disk in single precision; sums are those of double precision. Peak "
+        "memory is that of the process while it fits, without the page cache, also in matrices "
+        f"of m × m float64. The stack of {largest.n_samples} samples would take {memory:.1f} GiB "
+        "in double precision. Beside the wall-clock time is the processor time of the process, "
+        "the better measure where a machine does other work.",
+        environments(results),
+        table(list(fits.values())),
+        " ".join(findings(fits)),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _without_environments(results: Results) -> Results:
+    return {
+        name: {key: value for key, value in part.items() if key != "environment"}
+        for name, part in results.items()
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.medium", description="Fits from kernels on disk."
-    )
+    parser = command_line("medium", "Fits from kernels on disk.", SETS)
     parser.add_argument("--samples", type=int, default=10000)
     parser.add_argument("--folder", type=Path, default=Path(), help="where the stack is written")
-    parser.add_argument("--write", action="store_true", help="write the page")
     options = parser.parse_args(arguments)
-    results: list[Result] = []
+    n_samples = SAMPLES_QUICK if options.quick else options.samples
+    results: Results = {}
     with tempfile.TemporaryDirectory(prefix="medium-", dir=options.folder) as name:
-        for n_samples, dtype, folder in [
-            (options.samples // SHARE, "float64", None),
-            (options.samples // SHARE, "float32", Path(name)),
-            (options.samples, "float32", Path(name)),
+        for part, rows, dtype, folder in [
+            (SETS[0], n_samples // SHARE, "float64", None),
+            (SETS[1], n_samples // SHARE, "float32", Path(name)),
+            (SETS[2], n_samples, "float32", Path(name)),
         ]:
-            results.append(run(n_samples, dtype, folder))
-            print(table(results), flush=True)
-    print(difference(results))
-    if options.write:
-        write_page("medium", report(results))
+            if part in options.sets:
+                fit = run(rows, dtype, folder)
+                results[part] = vars(fit)
+                print(table([fit]), flush=True)
+    report("medium", results, page, options.write, SETS)
     return 0
 
 

@@ -13,6 +13,7 @@ of the processor, with one thread, so that they do not depend on what else a mac
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -236,12 +237,13 @@ def page(results: Results) -> str:
     return text + "\n"
 
 
-def main() -> None:
-    parser = command_line("path", __doc__.split("\n")[0], ["mfeat10"])
-    options = parser.parse_args()
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark; 1 if its data were missing."""
+    parser = command_line("path", (__doc__ or "").split("\n")[0], ["mfeat10"])
+    options = parser.parse_args(arguments)
     problem = load("mfeat10", mfeat10)
     if problem is None:
-        return
+        return 1
     ps, regs = np.array(PAPER_NORMS), np.logspace(-4, 3, 10)
     if options.quick:
         rows = np.sort(np.random.default_rng(0).permutation(len(problem.labels))[:ROWS_QUICK])
@@ -250,7 +252,8 @@ def main() -> None:
         )
         ps, regs = ps[::3], regs[::3]
     report("path", {"mfeat10": measure(problem, ps, regs)}, page, options.write)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,7 +4,7 @@
 
 - *Scores*: ConvexLocalizedSVC, or ConvexLocalizedSVR, with three regions and several values of
   ``sharpness``, beside MKSVC, or MKSVR. All else is at its defaults; kernels are computed once per
-  split. Training and test halves of at most 400 rows. What is told is the difference of accuracy
+  split. Training and test halves of at most 400 rows. What is shown is the difference of accuracy
   (R² of regressions) on the same splits, and its standard error.
 - *Solves*: machines, or factorisations, until the relative gap is 1e-6: four regions of up to
   fifteen kernels. These are Gaussian kernels of fifteen widths, or default kernels of views.
@@ -20,10 +20,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
-from benchmarks._command import command_line, load, write_page
+from benchmarks._command import Results, command_line, load, report
 from benchmarks._default_sets import SETS
-from benchmarks._tables import environment, markdown
+from benchmarks._tables import environments, markdown
 from manykernels import (
     MKSVC,
     MKSVR,
@@ -78,7 +79,7 @@ def scores(name: str, n_splits: int) -> np.ndarray:
     plain, local = (
         (MKSVR, ConvexLocalizedSVR) if is_regression(name) else (MKSVC, ConvexLocalizedSVC)
     )
-    found = []
+    values = []
     for split in splits_of(name, n_splits):
         union = kernels_for(split.X, split.kernels).fit(split.X)
         K, K_test = union(split.X), union(split.X_test, split.X)
@@ -87,12 +88,23 @@ def scores(name: str, n_splits: int) -> np.ndarray:
             local("precomputed", regions=KernelRegions(3, sharpness=sharpness))
             for sharpness in SHARPNESSES
         ]
-        found.append([model.fit(K, split.y).score(K_test, split.y_test) for model in models])
-    return np.array(found)
+        values.append([model.fit(K, split.y).score(K_test, split.y_test) for model in models])
+    return np.array(values)
 
 
-def solves(name: str) -> list[list[str]]:
-    """Rows of the table of inner solves, one for each estimator and its regularisation."""
+def summary(values: np.ndarray) -> dict[str, Any]:
+    """Means over splits: the score without regions, differences from it, and their errors."""
+    differences = values[:, 1:] - values[:, :1]
+    return {
+        "n_splits": len(values),
+        "score": values[:, 0].mean(),
+        "differences": differences.mean(axis=0),
+        "errors": differences.std(axis=0, ddof=1) / np.sqrt(len(values)),
+    }
+
+
+def solves(name: str) -> list[dict[str, Any]]:
+    """Inner solves at every norm, for each estimator and its regularisation."""
     split = next(splits_of(name, 1))
     if isinstance(split.X, Views):
         K = kernels_for(split.X).fit(split.X)(split.X)
@@ -107,48 +119,57 @@ def solves(name: str) -> list[list[str]]:
     rows = []
     for model in models:
         setting = f"C={model.C:g}" if hasattr(model, "C") else f"reg={model.reg:g}"
-        cells = [name, type(model).__name__, setting]
-        for p in NORMS:
-            regions = KernelRegions(4, sharpness=4.0)
-            model.set_params(p=p, regions=regions, tol=1e-6).fit(K, split.y)
-            mark = "" if model.certificate_.converged else " (not reached)"
-            cells.append(f"{model.n_inner_solves_}{mark}")
-        rows.append(cells)
+        fitted = [
+            clone(model).set_params(p=p, regions=KernelRegions(4, sharpness=4.0), tol=1e-6)
+            for p in NORMS
+        ]
+        certificates = [one.fit(K, split.y).certificate_ for one in fitted]
+        rows.append(
+            {
+                "estimator": type(model).__name__,
+                "setting": setting,
+                "n_inner_solves": [one.n_inner_solves_ for one in fitted],
+                "converged": [certificate.converged for certificate in certificates],
+            }
+        )
     return rows
 
 
-def report(measured: dict[str, np.ndarray], counted: list[list[str]]) -> str:
-    rows = []
-    for name, values in measured.items():
-        differences = values[:, 1:] - values[:, :1]
-        errors = differences.std(axis=0, ddof=1) / np.sqrt(len(values))
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    score_rows, solve_rows = [], []
+    for name, part in results.items():
         cells = [
             f"{mean:+.4f} ± {error:.4f}"
-            for mean, error in zip(differences.mean(axis=0), errors, strict=True)
+            for mean, error in zip(part["differences"], part["errors"], strict=True)
         ]
-        rows.append([name, f"{values[:, 0].mean():.3f}", *cells])
-    header = ["data", "no regions", *(f"sharpness {one:g}" for one in SHARPNESSES)]
+        score_rows.append([name, str(part["n_splits"]), f"{part['score']:.3f}", *cells])
+        for row in part["solves"]:
+            counts = [
+                f"{count}{'' if converged else ' (not reached)'}"
+                for count, converged in zip(row["n_inner_solves"], row["converged"], strict=True)
+            ]
+            solve_rows.append([name, row["estimator"], row["setting"], *counts])
+    header = ["data", "splits", "no regions", *(f"sharpness {one:g}" for one in SHARPNESSES)]
     solve_header = ["data", "estimator", "", *(f"p={p:.3g}" for p in NORMS)]
-    n_splits = len(next(iter(measured.values())))
-    return "\n\n".join(
-        [
-            "# Kernel weights for every region",
-            (__doc__ or "").split("\n\n", 2)[2].strip(),
-            f"Measured with `python -m benchmarks.regions`, {n_splits} splits. {environment()}",
-            "## Scores",
-            markdown(header, rows),
-            "## Inner solves",
-            markdown(solve_header, counted, n_left=3),
-            "",
-        ]
-    )
+    parts = [
+        "# Kernel weights for every region",
+        "Written by `python -m benchmarks.regions --write`.",
+        (__doc__ or "").replace("``", "`").split("\n\n", 2)[2].strip(),
+        environments(results),
+        "## Scores",
+        markdown(header, score_rows),
+        "## Inner solves",
+        markdown(solve_header, solve_rows, n_left=3),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = command_line("regions", "Kernel weights for every region.", NAMES)
     options = parser.parse_args(arguments)
     n_splits = 2 if options.quick else 10
-    measured, counted = {}, []
+    results: Results = {}
     with warnings.catch_warnings():
         # Constant columns of digits; the table says where a gap is not reached.
         warnings.simplefilter("ignore")
@@ -156,15 +177,11 @@ def main(arguments: list[str] | None = None) -> int:
             values = load(name, lambda name=name: scores(name, n_splits))  # type: ignore[misc]
             if values is None:
                 continue
-            measured[name] = values
-            counted += solves(name)
+            results[name] = {**summary(values), "solves": solves(name)}
             print(f"{name}: {values.mean(axis=0).round(4)}", flush=True)
-    if not measured:
+    if not results:
         return 1
-    page = report(measured, counted)
-    print(page)
-    if options.write:
-        write_page("regions", page)
+    report("regions", results, page, options.write, NAMES)
     return 0
 
 

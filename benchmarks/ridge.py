@@ -41,8 +41,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold, train_test_split
 
 from benchmarks import _data
-from benchmarks._command import command_line, load, write_results
-from benchmarks._tables import environments, markdown, measured_with, verdict
+from benchmarks._command import command_line, load, report
+from benchmarks._tables import environments, markdown, verdict
 from manykernels import KernelStack, KernelUnion
 from manykernels.kernels import RBF, Linear
 from manykernels.kernels.transforms import preparation
@@ -363,10 +363,8 @@ def main(arguments: list[str] | None = None) -> int:
         data = load(name, SETS[name])
         if data is not None:
             results[name] = measured_set(name, data, chosen, options.quick)
-    if results and options.write:
-        write_results("ridge", results, page, SETS)
-    elif results:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+    if results:
+        report("ridge", results, page, options.write, SETS)
     return int(any(part["failed"] for part in results.values()))
 
 

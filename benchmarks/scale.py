@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._command import command_line, write_sections
+from benchmarks._command import Results, command_line, report
 from benchmarks._scale_problems import RELEVANT
-from benchmarks._tables import environment, markdown, verdict
+from benchmarks._tables import environments, markdown, verdict
 
 SIZES = (10**3, 10**4, 10**5, 10**6, 10**7)
 SIZES_BESIDE = (2 * 10**4, 10**5, 2 * 10**5)
@@ -39,13 +39,9 @@ MOST_GIB = 1.5
 _SLOPE = 0.1
 MOST_RATIO = 2.0
 
-HEAD = """# Any number of rows
-
-`python -m benchmarks.scale --write`. Ten Gaussian kernels with 200 landmarks each, 2000 features.
-Two passes over rows of dask, drawn when they are read, none of them kept. *single*: `MKFDA` at
-p = 1 and one λ. *grid*: `MKFDACV`, 32 points judged by five folds, whose moments are summed in the
-same pass. Each fit is a process of its own; seconds are wall-clock and include the drawing of
-rows, memory is the peak that the process itself holds. Accuracy is that on fresh rows."""
+TITLES = {"simulated": "Ten views, three of which matter", "pendigits": "Pen strokes"}
+BESIDE = "scikit-learn"
+SETS = [*TITLES, BESIDE]
 
 
 def run(problem: str, n_rows: int, method: str) -> dict[str, Any]:
@@ -64,84 +60,88 @@ def run(problem: str, n_rows: int, method: str) -> dict[str, Any]:
     return found
 
 
-def slope(results: list[dict[str, Any]]) -> float:
+def slope(fits: list[dict[str, Any]]) -> float:
     """Growth of time with rows, as a power, over those where it should be one."""
-    long = [one for one in results if one["rows"] >= _LINEAR_FROM]
+    long = [fit for fit in fits if fit["rows"] >= _LINEAR_FROM]
     if len(long) < 2:
         return float("nan")
-    logs = np.log([[one["rows"], one["seconds"]] for one in long])
+    logs = np.log([[fit["rows"], fit["seconds"]] for fit in long])
     return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
 
 
-def found_relevant(weights: dict[str, float]) -> bool:
+def found_relevant(shares: dict[str, float]) -> bool:
     """Whether the largest weights are those of the relevant views."""
-    best = sorted(weights, key=weights.__getitem__, reverse=True)[: len(RELEVANT)]
+    best = sorted(shares, key=shares.__getitem__, reverse=True)[: len(RELEVANT)]
     return set(best) == {f"view{j}" for j in RELEVANT}
 
 
-def section(results: list[dict[str, Any]], relevant: bool) -> str:
-    """Table of the fits of one problem, and what of the bounds was held."""
-    rows, remarks = [], []
-    for one in results:
-        total = sum(one["weights"].values())
-        best = sorted(one["weights"].items(), key=lambda item: -item[1])[:3]
+def table(fits: list[dict[str, Any]]) -> str:
+    """Markdown table of the fits of one problem."""
+    rows = []
+    for fit in fits:
+        best = sorted(fit["shares"].items(), key=lambda item: -item[1])[:3]
         rows.append(
             [
-                f"{one['rows']:.0e}".replace("e+0", "e"),
-                one["method"],
-                f"{one['seconds']:.1f} ({one['processor']:.1f})",
-                f"{one['gib']:.2f}",
-                f"{one['rel_gap']:.0e}",
-                str(one["factorisations"]),
-                f"{100 * one['accuracy']:.1f}",
-                ", ".join(f"{name} {weight / total:.2f}" for name, weight in best),
-                one.get("chosen", ""),
+                _rows(fit),
+                fit["method"],
+                _seconds(fit),
+                f"{fit['gib']:.2f}",
+                f"{fit['rel_gap']:.0e}",
+                str(fit["factorisations"]),
+                f"{100 * fit['accuracy']:.1f}",
+                ", ".join(f"{name} {share:.2f}" for name, share in best),
+                fit.get("chosen", ""),
             ]
         )
     head = ["rows", "", "seconds (of processors)", "GiB", "gap", "factorisations", "accuracy %"]
-    table = markdown([*head, "largest shares of the weights", "chosen"], rows)
+    return markdown([*head, "largest shares of the weights", "chosen"], rows)
+
+
+def verdicts(fits: list[dict[str, Any]], relevant: bool) -> list[str]:
+    """What of the bounds the fits of one problem held, a line each."""
+    lines = []
     for method in ("single", "grid"):
-        own = [one for one in results if one["method"] == method]
-        for small, large in pairwise([one for one in own if one["rows"] >= _LINEAR_FROM]):
+        same = [fit for fit in fits if fit["method"] == method]
+        for small, large in pairwise([fit for fit in same if fit["rows"] >= _LINEAR_FROM]):
             more = large["seconds"] - small["seconds"]
-            remarks.append(
-                f"- {method}: from {small['rows']:.0e} to {large['rows']:.0e} rows each further "
+            lines.append(
+                f"{method}: from {small['rows']:.0e} to {large['rows']:.0e} rows each further "
                 f"row takes {1e6 * more / (large['rows'] - small['rows']):.0f} µs."
             )
-        if np.isfinite(grown := slope(own)):
+        if np.isfinite(grown := slope(same)):
             held = abs(grown - 1.0) <= _SLOPE
-            remarks.append(
-                f"- {method}: from {_LINEAR_FROM:.0e} rows on, time grows as the power "
+            lines.append(
+                f"{method}: from {_LINEAR_FROM:.0e} rows on, time grows as the power "
                 f"{grown:.2f} of the rows (1 ± {_SLOPE}: {verdict(held)})."
             )
-        for one in own:
-            if one["rows"] in MOST_SECONDS:
-                most = MOST_SECONDS[one["rows"]]
-                remarks.append(
-                    f"- {method}, {one['rows']:.0e} rows: {one['seconds']:.0f} s, bound "
-                    f"{most:.0f} ({verdict(one['seconds'] <= most)})."
+        for fit in same:
+            if fit["rows"] in MOST_SECONDS:
+                most = MOST_SECONDS[fit["rows"]]
+                lines.append(
+                    f"{method}, {fit['rows']:.0e} rows: {fit['seconds']:.0f} s, bound "
+                    f"{most:.0f} ({verdict(fit['seconds'] <= most)})."
                 )
-            if one["rows"] == 10**6:
-                remarks.append(
-                    f"- {method}, {one['rows']:.0e} rows: {one['gib']:.2f} GiB, bound {MOST_GIB} "
-                    f"({verdict(one['gib'] <= MOST_GIB)})."
+            if fit["rows"] == 10**6:
+                lines.append(
+                    f"{method}, {fit['rows']:.0e} rows: {fit['gib']:.2f} GiB, bound {MOST_GIB} "
+                    f"({verdict(fit['gib'] <= MOST_GIB)})."
                 )
     if relevant:
-        right = sum(found_relevant(one["weights"]) for one in results)
-        remarks.append(
-            f"- The three largest weights are those of the relevant views in {right} of "
-            f"{len(results)} fits."
+        right = sum(found_relevant(fit["shares"]) for fit in fits)
+        lines.append(
+            f"The three largest weights are those of the relevant views in {right} of "
+            f"{len(fits)} fits."
         )
-    return f"{environment()}\n\n{table}\n\n" + "\n".join(remarks)
+    return lines
 
 
-def beside(results: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
-    """Table of the grid beside scikit-learn's one model."""
+def beside(fits: list[dict[str, Any]]) -> str:
+    """Table of the grid beside scikit-learn's one model, which follows it in `fits`."""
     rows = [
         [
-            f"{ours['rows']:.0e}".replace("e+0", "e"),
-            f"{ours['seconds']:.1f} ({ours['processor']:.1f})",
-            f"{theirs['seconds']:.1f} ({theirs['processor']:.1f})",
+            _rows(ours),
+            _seconds(ours),
+            _seconds(theirs),
             f"{ours['seconds'] / theirs['seconds']:.2f} "
             f"({verdict(ours['seconds'] <= MOST_RATIO * theirs['seconds'])})",
             f"{ours['gib']:.2f}",
@@ -149,47 +149,80 @@ def beside(results: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
             f"{100 * ours['accuracy']:.1f}",
             f"{100 * theirs['accuracy']:.1f}",
         ]
-        for ours, theirs in results
+        for ours, theirs in zip(fits[::2], fits[1::2], strict=True)
     ]
     head = ["rows", "ours s", "theirs s", f"ratio, bound {MOST_RATIO:g}", "ours GiB"]
-    table = markdown([*head, "theirs GiB", "ours accuracy %", "theirs accuracy %"], rows)
-    return (
-        f"{environment()}\n\nSimulated rows, in memory for both. Ours: kernel weights, "
-        "certificate, probabilities, and the best of 32 points by five folds. Theirs: one λ, no "
-        f"weights.\n\n{table}"
-    )
+    return markdown([*head, "theirs GiB", "ours accuracy %", "theirs accuracy %"], rows)
+
+
+def page(results: Results) -> str:
+    """The page of the documentation."""
+    parts = [
+        "# Any number of rows",
+        "Written by `python -m benchmarks.scale --write`. Ten Gaussian kernels with 200 landmarks "
+        "each, 2000 features. Two passes over rows of dask, drawn when they are read, none of "
+        "them kept. *single*: `MKFDA` at p = 1 and one λ. *grid*: `MKFDACV`, 32 points judged by "
+        "five folds, whose moments are summed in the same pass. Each fit is a process of its own; "
+        "seconds are wall-clock and include the drawing of rows, memory is the peak that the "
+        "process itself holds. Accuracy is that on fresh rows.",
+        environments(results),
+    ]
+    for name in SETS:
+        # Each size is a part.
+        fits = [
+            fit
+            for title, part in results.items()
+            if title.startswith(name)
+            for fit in part["fits"]
+        ]
+        if fits and name == BESIDE:
+            parts += [
+                "## Beside scikit-learn",
+                "Simulated rows, in memory for both. Ours: kernel weights, certificate, "
+                "probabilities, and the best of 32 points by five folds. Theirs: one λ, no "
+                "weights.",
+                beside(fits),
+            ]
+        elif fits:
+            lines = verdicts(fits, name == "simulated")
+            parts += [f"## {TITLES[name]}", table(fits), "\n".join(f"- {line}" for line in lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _rows(fit: dict[str, Any]) -> str:
+    return f"{fit['rows']:.0e}".replace("e+0", "e")
+
+
+def _seconds(fit: dict[str, Any]) -> str:
+    return f"{fit['seconds']:.1f} ({fit['processor']:.1f})"
+
+
+def methods(name: str, n_rows: int) -> list[str]:
+    """What is fitted to so many rows of a set."""
+    if name == BESIDE:
+        return ["in memory", "scikit-learn"]
+    # Folds at ten million rows would tell nothing new, nor would more pen strokes.
+    if n_rows == SIZES[-1]:
+        return ["single"] if name == "simulated" else []
+    return ["single", "grid"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    sets = ["simulated", "pendigits", "scikit-learn"]
-    parser = command_line("scale", (__doc__ or "").split("\n", 1)[0], sets)
+    """Run the benchmark, a part of the results for each set and number of rows."""
+    parser = command_line("scale", (__doc__ or "").split("\n", 1)[0], SETS)
     parser.add_argument("--most", type=float, default=SIZES[-1], help="most rows (default 1e7)")
     options = parser.parse_args(arguments)
     most = min(options.most, 2000) if options.quick else options.most
-    sections = {}
-    titles = {"simulated": "Ten views, three of which matter", "pendigits": "Pen strokes"}
-    for name in [one for one in options.sets if one in titles]:
-        # Folds at ten million rows would tell nothing new.
-        runs = [
-            run(name, n_rows, method)
-            for n_rows in SIZES
-            for method in ("single", "grid")
-            if n_rows <= most
-            and (name == "simulated" or n_rows < SIZES[-1])
-            and (method == "single" or n_rows < SIZES[-1])
-        ]
-        sections[titles[name]] = section(runs, name == "simulated")
-    if "scikit-learn" in options.sets:
-        sizes = [n_rows for n_rows in SIZES_BESIDE if n_rows <= most] or [1000]
-        pairs = [
-            (run("simulated", n_rows, "in memory"), run("simulated", n_rows, "scikit-learn"))
-            for n_rows in sizes
-        ]
-        sections["Beside scikit-learn"] = beside(pairs)
-    for title, text in sections.items():
-        print(f"\n## {title}\n\n{text}")
-    if options.write:
-        write_sections("scale", HEAD, sections)
+    results: Results = {}
+    for name in options.sets:
+        sizes = SIZES_BESIDE if name == BESIDE else SIZES
+        for n_rows in [size for size in sizes if size <= most] or [SIZES[0]]:
+            problem = "simulated" if name == BESIDE else name
+            fits = [run(problem, n_rows, method) for method in methods(name, n_rows)]
+            if fits:
+                results[f"{name} {n_rows:.0e}"] = {"fits": fits}
+    order = [f"{name} {n_rows:.0e}" for name in SETS for n_rows in sorted({*SIZES, *SIZES_BESIDE})]
+    report("scale", results, page, options.write, order)
     return 0
 
 

@@ -21,8 +21,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import Results, command_line, write_results
-from benchmarks._tables import environments, markdown, measured_with
+from benchmarks._command import Results, command_line, report
+from benchmarks._tables import environments, markdown
 from manykernels.kernels import Gapped, Mismatch, Spectrum, WeightedDegree
 
 STRINGS, LETTERS, NEW = 5000, 400, 500
@@ -137,10 +137,8 @@ def main(arguments: list[str] | None = None) -> int:
             if name.split("(")[0] == kind:
                 rows.append(measure(name, strings, new, 1 if options.quick else REPETITIONS))
                 print(_cells(rows[-1]), file=sys.stderr, flush=True)
-        results[kind] = {"sizes": [n, length, n_new], "rows": [vars(row) for row in rows]}
-    print(page({kind: {"environment": measured_with(), **part} for kind, part in results.items()}))
-    if options.write:
-        write_results("strings", results, page, KINDS)
+        results[kind] = {"sizes": [n, length, n_new], "rows": rows}
+    report("strings", results, page, options.write, KINDS)
     return 0
 
 

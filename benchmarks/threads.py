@@ -23,8 +23,8 @@ from typing import Any
 import joblib
 import numpy as np
 
-from benchmarks._command import command_line, write_results
-from benchmarks._tables import environments, markdown, measured_with
+from benchmarks._command import command_line, report
+from benchmarks._tables import environments, markdown
 
 SIZES = {"300": 300, "1500": 1500}
 #: Values of n_jobs and numbers of BLAS threads.
@@ -115,12 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
             "load": os.getloadavg()[0],
             "n_cores": joblib.cpu_count(),
         }
-    if options.write:
-        write_results("threads", results, page, SIZES)
-    else:
-        print(
-            page({name: {"environment": measured_with(), **one} for name, one in results.items()})
-        )
+    report("threads", results, page, options.write, SIZES)
     return 0
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from benchmarks import _command
 from benchmarks._certificate_oracle import (
     FeatureSquare,
     Machine,
@@ -19,7 +20,15 @@ from benchmarks._certificate_oracle import (
     support,
 )
 from benchmarks._certificate_smooth import SmoothFit, WideLogistic, draw_smooth
-from benchmarks.certificates import DRAWN, Verdict, examine, examined, report
+from benchmarks.certificates import (
+    DRAWN,
+    Verdict,
+    counted,
+    examine,
+    examined,
+    main,
+    section,
+)
 from manykernels.domains import lp_domain
 from manykernels.losses.smooth import Logistic
 from manykernels.losses.smooth_loss import SmoothLoss
@@ -28,13 +37,15 @@ from manykernels.losses.smooth_loss import SmoothLoss
 @pytest.mark.parametrize("kind", list(DRAWN))
 def test_no_certified_fit_is_wrong(kind):
     verdicts = [examine(seed, kind) for seed in range(30)]
-    text = report(verdicts)
+    text = "\n".join(section(counted(verdicts)))
     assert "certified fits 0 are above 2 · tol, or outside." in text
     certified = [verdict for verdict in verdicts if verdict.status == "certified"]
     assert len(certified) >= 20
     claims_too_much = replace(certified[0], found=3.0 * certified[0].tol)
     assert claims_too_much.is_wrong
-    assert f"| {claims_too_much.seed} " in report([claims_too_much])
+    text = "\n".join(section(counted([claims_too_much])))
+    assert "Of 1 certified fits 1 are above 2 · tol, or outside." in text
+    assert f"| {claims_too_much.seed} " in text
 
 
 FOUND = [
@@ -189,6 +200,17 @@ def test_results_are_kept(tmp_path):
     again = list(examined("kernels", range(4), path))
     assert again[:3] == first
     assert len(path.read_text().splitlines()) == 4
+
+
+def test_other_seeds_are_parts_of_their_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_command, "PAGES", tmp_path)
+    assert main(["--sets", "kernels", "--fits", "3", "--write"]) == 0
+    assert main(["--sets", "kernels,joint", "--fits", "2", "--first", "5000", "--write"]) == 0
+    text = (tmp_path / "certificates.md").read_text(encoding="utf-8")
+    assert "Seeds 0 to 2." in text
+    assert [line.split("|")[2:4] for line in text.splitlines() if "| 5000 " in line] == [
+        [" 5000        ", "            2 "]
+    ] * 2
 
 
 def test_weights_outside_are_wrong():

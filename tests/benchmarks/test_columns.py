@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import columns
+from benchmarks._command import with_environment
 
 
 def test_a_few_problems(capsys):
@@ -18,9 +19,26 @@ def test_a_few_problems(capsys):
 @pytest.mark.parametrize("name", columns.SETS)
 def test_a_page(name):
     found = columns.measure(columns.SETS[name][0], 2)
-    assert 0.0 <= found.false <= 1.0
-    assert found.power > 0.5
-    assert "false discoveries" in columns.page([found], [["a", "1", "2", "3", "4", "5"]])
+    assert 0.0 <= found["false"] <= 1.0
+    assert found["power"] > 0.5
+    text = columns.page(with_environment({name: {"settings": [found]}}))
+    assert f"| {found['model']} | {found['method']} " in text
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, "held by all."),
+        ({"false": 0.11}, "MISSED by MKFDA, RBF with 20 columns."),
+        ({"coverage": 0.89}, "MISSED by MKFDA, RBF with 20 columns."),
+        ({"coverage": 0.99}, "MISSED by MKFDA, RBF with 20 columns."),
+    ],
+)
+def test_bounds_that_are_missed_are_named(changed, expected):
+    row = {"model": "MKFDA, RBF", "n_columns": 20, "false": 0.1, "coverage": 0.95}
+    assert expected in columns.bounds([{**row, "coverage_true": None, **changed}])
+    known = [{**row, "coverage_true": share, "method": "linear"} for share in (0.9, 0.8)]
+    assert "the least coverage is 80%, of MKFDA, RBF with 20 columns" in columns.bounds(known)
 
 
 @pytest.mark.parametrize("setting", columns.SETS["classes"], ids=lambda setting: setting.title)

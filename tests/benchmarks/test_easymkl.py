@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from benchmarks import easymkl
+from benchmarks._command import with_environment
 from benchmarks.easymkl import Measured
 
 ONE = Measured(
@@ -129,13 +130,15 @@ def test_verdict_on_the_same_method():
     far = replace(OTHER, weights=[0.2] * 10)
     assert "MISSED" in easymkl.weights_verdict(ours, far)
     assert len(easymkl.verdicts([nearly, ours])) == 2
+    assert len(easymkl.verdicts([replace(nearly, weights=None), ours])) == 1
 
 
 def test_verdicts_need_easymkl_on_the_same_problem():
     ten = replace(ONE, problem="ten")
     assert len(easymkl.verdicts([OTHER, ONE, ten])) == 1
     assert easymkl.verdicts([ONE, ten]) == []
-    text = easymkl.page([OTHER, ONE, ten])
+    results = {"binary": {"contenders": [OTHER, ONE]}, "ten": {"contenders": [ten]}}
+    text = easymkl.page(with_environment(results))
     assert "- odd or even: MKFDA p=2 takes 1.2 times EasyMKL" in text
     assert "EasyMKL: numpy 2.0." in text
     assert "|         none |" in text

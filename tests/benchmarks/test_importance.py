@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks import importance
+from benchmarks._command import with_environment
 
 
 def test_a_few_problems(capsys):
@@ -14,10 +15,11 @@ def test_a_few_problems(capsys):
 
 def test_shares_are_counted_by_view():
     found = importance.measure(importance.SETS["fda-accuracy"], 2)
-    for shares in (found.falls, found.alone, found.zero, found.weights):
-        assert shares.shape == (3,)
-        assert set(shares) <= {0.0, 0.5, 1.0}
-    assert "2 problems of 150 samples" in importance.page([found])
+    for shares in ("falls", "alone", "zero", "weights"):
+        assert found[shares].shape == (3,)
+        assert set(found[shares]) <= {0.0, 0.5, 1.0}
+    text = importance.page(with_environment({"fda-accuracy": found}))
+    assert "| MKFDA, p = 1 | accuracy |        2 |" in text
 
 
 def test_the_views_are_what_they_are_called():

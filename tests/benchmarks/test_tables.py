@@ -35,14 +35,6 @@ def test_pages_are_written(tmp_path, monkeypatch, capsys):
     assert "some.md" in capsys.readouterr().out
 
 
-def test_sections_of_other_runs_stay(tmp_path, monkeypatch):
-    monkeypatch.setattr(_command, "PAGES", tmp_path)
-    _command.write_sections("some", "# old", {"a": "1\n\n### part\n\n2", "b": "3"})
-    _command.write_sections("some", "# new", {"b": "4", "c": "5"})
-    text = (tmp_path / "some.md").read_text(encoding="utf-8")
-    assert text == "# new\n\n## a\n\n1\n\n### part\n\n2\n\n## b\n\n4\n\n## c\n\n5\n"
-
-
 # -- pages made of measured values ----------------------------------------------------------------
 
 

@@ -309,6 +309,13 @@ def test_methods_of_some_sets_only_are_named():
     assert np.isnan(ranking.p_value)
 
 
+def test_equal_means_have_equal_ranks_in_any_order_of_the_splits():
+    result = comparison({"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1], "c": [0.2, 0.2, 0.2 + 1e-9]})
+    means = result.means()
+    assert means[0] != means[1]
+    np.testing.assert_array_equal(rank_methods([result, result]).ranks[0], [2.5, 2.5, 1])
+
+
 def test_equal_methods_have_equal_ranks():
     ranking = rank_methods([of_means(a=0.5, b=0.5, c=0.5)] * 2)
     assert (ranking.statistic, ranking.p_value) == (0.0, 1.0)

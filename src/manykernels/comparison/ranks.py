@@ -204,8 +204,12 @@ def _ranks(result: Comparison, names: list[str], scoring: str | None) -> np.ndar
     """Return the ranks of methods on a data set; methods that failed are last."""
     rows = [result.names.index(name) for name in names]
     complete = np.isfinite(result.scores(scoring)).all(axis=1)
-    means = np.where(complete, result.means(scoring), -np.inf)[rows]
-    ranks: np.ndarray = stats.rankdata(-means, method="average")
+    means = result.means(scoring)
+    # Equal means may differ in their last digits, by the order of the splits.
+    if complete.any() and (size := np.abs(means[complete]).max()) > 0.0:
+        means = size * np.round(means / size, 12)
+    known = np.where(complete, means, -np.inf)[rows]
+    ranks: np.ndarray = stats.rankdata(-known, method="average")
     return ranks
 
 
