@@ -23,20 +23,22 @@ _BLOCK = 256
 _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 
 
-@compiled(inline="always")
-def rising(slope: float, v: float, upper: float, width: float) -> float:
-    """Return the slope of ``D`` to the right of v, including that of ``−width |v|``."""
-    if v >= upper:
-        return -BLOCKED
-    return slope - width if v >= 0.0 else slope + width
-
-
-@compiled(inline="always")
-def falling(slope: float, v: float, lower: float, width: float) -> float:
-    """Return the slope of ``D`` to the left of v, including that of ``−width |v|``."""
-    if v <= lower:
-        return BLOCKED
-    return slope - width if v > 0.0 else slope + width
+@compiled(internal=True)
+def _set_slope(
+    k: int,
+    slope: float,
+    v: Array,
+    lower: Array,
+    upper: Array,
+    width: float,
+    up: Array,
+    down: Array,
+) -> None:
+    """Write the slopes of ``D`` to the right and to the left of v_k, with those of −width |v|."""
+    rising = slope - width if v[k] >= 0.0 else slope + width
+    falling = slope - width if v[k] > 0.0 else slope + width
+    up[k] = rising if v[k] < upper[k] else -BLOCKED
+    down[k] = falling if v[k] > lower[k] else BLOCKED
 
 
 @compiled(inline="always")
@@ -61,32 +63,32 @@ def set_slopes(
 ) -> None:
     """Write the slopes to the right and to the left of every variable into `up` and `down`."""
     for k in range(len(v)):
-        up[k] = rising(slopes[k], v[k], upper[k], width)
-        down[k] = falling(slopes[k], v[k], lower[k], width)
+        _set_slope(k, slopes[k], v, lower, upper, width, up, down)
 
 
-@compiled(fastmath=_FAST)
+@compiled(internal=True, fastmath=_FAST)
 def position_of_largest(values: Array) -> int:
     """Return the first position of the largest value.
 
     The block that has it is found first, since a loop with `max` alone compiles to vector
     instructions, and one that keeps the position does not.
     """
-    n = len(values)
-    best, best_start = -np.inf, 0
-    for start in range(0, n, _BLOCK):
-        largest = values[start]
-        for k in range(start, min(start + _BLOCK, n)):
-            largest = max(largest, values[k])
+    n, start = len(values), 0
+    best, best_start = values[0], 0
+    while start < n:
+        largest, end = values[start], start + _BLOCK
+        for k in range(start, end if end < n else n):
+            largest = values[k] if values[k] > largest else largest
         if largest > best:
             best, best_start = largest, start
+        start = end
     for k in range(best_start, n):
         if values[k] >= best:
             return k
     return best_start
 
 
-@compiled(fastmath=_FAST)
+@compiled(internal=True, fastmath=_FAST)
 def partner(
     row: Array,
     diagonal: Array,
@@ -102,21 +104,23 @@ def partner(
     """
     diagonal_i = diagonal[i]
     for k in range(len(down)):
-        excess = max(top - down[k], 0.0)
-        curvature = max(diagonal_i + diagonal[k] - 2.0 * row[k], min_curvature)
+        excess = top - down[k]
+        excess = excess if excess > 0.0 else 0.0
+        curvature = diagonal_i + diagonal[k] - 2.0 * row[k]
+        curvature = curvature if curvature > min_curvature else min_curvature
         increase[k] = excess * excess / curvature
     return position_of_largest(increase)
 
 
-@compiled(fastmath=_FAST)
+@compiled(internal=True, fastmath=_FAST)
 def smallest(values: Array) -> float:
     least: float = values[0]
     for k in range(len(values)):
-        least = min(least, values[k])
+        least = values[k] if values[k] < least else least
     return least
 
 
-@compiled(fastmath=_FAST)
+@compiled(internal=True, fastmath=_FAST)
 def _update(up: Array, down: Array, row_i: Array, row_j: Array, step: float) -> None:
     for k in range(len(up)):
         change = step * (row_i[k] - row_j[k])
@@ -124,7 +128,6 @@ def _update(up: Array, down: Array, row_i: Array, row_j: Array, step: float) -> 
         down[k] -= change
 
 
-@compiled()
 def ascend(
     K: Array,
     ready: NDArray[np.bool_],
@@ -145,7 +148,31 @@ def ascend(
     Changes `v`, `up` and `down`. Stops before a step that needs a row of K which is not `ready`,
     and returns its position last; −1 if there was none.
     """
+    # Compiled code that allocates takes longer to compile.
     increase = np.empty(len(v))
+    found: tuple[int, float, int] = _ascend(
+        K, ready, diagonal, lower, upper, width, min_curvature, v, up, down, tol, n_steps, increase
+    )
+    return found
+
+
+@compiled()
+def _ascend(
+    K: Array,
+    ready: NDArray[np.bool_],
+    diagonal: Array,
+    lower: Array,
+    upper: Array,
+    width: float,
+    min_curvature: float,
+    v: Array,
+    up: Array,
+    down: Array,
+    tol: float,
+    n_steps: int,
+    increase: Array,
+) -> tuple[int, float, int]:
+    """Return what :func:`ascend` returns; `increase` is memory for one value per variable."""
     violation = np.inf
     for taken in range(n_steps + 1):
         i = position_of_largest(up)
@@ -158,25 +185,41 @@ def ascend(
         j = partner(K[i], diagonal, down, i, top, min_curvature, increase)
         if not ready[j]:
             return taken, violation, j
-        curvature = max(diagonal[i] + diagonal[j] - 2.0 * K[i, j], min_curvature)
+        curvature = diagonal[i] + diagonal[j] - 2.0 * K[i, j]
+        curvature = curvature if curvature > min_curvature else min_curvature
         slope_i = top + width if v[i] >= 0.0 else top - width
         slope_j = down[j] + width if v[j] > 0.0 else down[j] - width
-        room_i = end_above(v[i], upper[i], width) - v[i]
-        room_j = end_above(-v[j], -lower[j], width) + v[j]
-        step = min((top - down[j]) / curvature, room_i, room_j)
-        v[i] = moved_up(v[i], step, upper[i], width)
-        v[j] = -moved_up(-v[j], step, -lower[j], width)
+        # Where they have to stop: at a bound, or at the kink.
+        end_i = 0.0 if width > 0.0 and v[i] < 0.0 else upper[i]
+        end_j = 0.0 if width > 0.0 and v[j] > 0.0 else lower[j]
+        room_i, room_j = end_i - v[i], v[j] - end_j
+        step = (top - down[j]) / curvature
+        step = room_i if room_i < step else step
+        step = room_j if room_j < step else step
+        v[i] = v[i] + step if step < room_i else end_i
+        v[j] = v[j] - step if step < room_j else end_j
         _update(up, down, K[i], K[j], step)
         slope_i -= step * (diagonal[i] - K[i, j])
         slope_j += step * (diagonal[j] - K[i, j])
-        up[i] = rising(slope_i, v[i], upper[i], width)
-        down[i] = falling(slope_i, v[i], lower[i], width)
-        up[j] = rising(slope_j, v[j], upper[j], width)
-        down[j] = falling(slope_j, v[j], lower[j], width)
+        _set_slope(i, slope_i, v, lower, upper, width, up, down)
+        _set_slope(j, slope_j, v, lower, upper, width, up, down)
     return n_steps, violation, -1
 
 
-@compiled()
+@compiled(internal=True)
+def best_response(z: float, ridge: float, lower: float, upper: float, width: float) -> float:
+    """Return the maximiser of ``z v − width |v| − ½ ridge v²`` between the bounds."""
+    if z > width:
+        best: float = (z - width) / ridge if ridge > 0.0 else upper
+        return best if best < upper else upper
+    if z < -width:
+        best = (z + width) / ridge if ridge > 0.0 else lower
+        return best if best > lower else lower
+    if lower > 0.0:
+        return lower
+    return upper if upper < 0.0 else 0.0
+
+
 def best_bias(
     slopes: Array, ridge: Array, lower: Array, upper: Array, width: float, total: float
 ) -> Any:
@@ -186,14 +229,34 @@ def best_bias(
     reaches neighbouring floating-point numbers in 200 halvings unless b is next to zero. Terms v'
     that are equal at both ends of the interval are constant between them, and not computed again.
     """
+    varying = np.empty(len(slopes), np.intp)
+    bias: float = _best_bias(slopes, ridge, lower, upper, width, total, varying)
+    return bias
+
+
+@compiled()
+def _best_bias(
+    slopes: Array,
+    ridge: Array,
+    lower: Array,
+    upper: Array,
+    width: float,
+    total: float,
+    varying: Indices,
+) -> float:
+    """Return what :func:`best_bias` returns; `varying` is memory for one position per variable."""
+    n_varying, settled = len(slopes), 0.0
     low, high = slopes[0], slopes[0]
-    for k in range(len(slopes)):
-        reach = width + ridge[k] * max(-lower[k], upper[k]) if ridge[k] > 0.0 else width
-        if not np.isfinite(reach):
-            reach = width + ridge[k] * abs(total) + abs(slopes[k])
-        low = min(low, slopes[k] - reach)
-        high = max(high, slopes[k] + reach)
-    varying, n_varying, settled = np.arange(len(slopes)), len(slopes), 0.0
+    for k in range(n_varying):
+        varying[k] = k
+        reach = width
+        if ridge[k] > 0.0:
+            largest = upper[k] if upper[k] > -lower[k] else -lower[k]
+            reach += (
+                ridge[k] * largest if largest < np.inf else ridge[k] * abs(total) + abs(slopes[k])
+            )
+        low = slopes[k] - reach if slopes[k] - reach < low else low
+        high = slopes[k] + reach if slopes[k] + reach > high else high
     for _ in range(200):
         b = 0.5 * (low + high)
         if b <= low or b >= high:
@@ -219,16 +282,6 @@ def best_bias(
     return 0.5 * (low + high)
 
 
-@compiled(inline="always")
-def best_response(z: float, ridge: float, lower: float, upper: float, width: float) -> float:
-    """Return the maximiser of ``z v − width |v| − ½ ridge v²`` between the bounds."""
-    if z > width:
-        return upper if ridge == 0.0 else min((z - width) / ridge, upper)
-    if z < -width:
-        return lower if ridge == 0.0 else max((z + width) / ridge, lower)
-    return 0.0 if lower <= 0.0 <= upper else (lower if lower > 0.0 else upper)
-
-
 @compiled()
 def upper_bound(
     slopes: Array, ridge: Array, lower: Array, upper: Array, width: float, total: float, b: float
@@ -250,19 +303,20 @@ def snap(v: Array, lower: Array, upper: Array, width: float, error: float) -> bo
     """
     largest = 0.0
     for k in range(len(v)):
-        largest = max(largest, abs(v[k]))
+        largest = abs(v[k]) if abs(v[k]) > largest else largest
     moved = False
     for k in range(len(v)):
-        near = error * min(upper[k] - lower[k], largest)
-        end = v[k]
-        if width > 0.0 and abs(v[k]) <= near:
+        value, low, high = v[k], lower[k], upper[k]
+        near = error * (high - low if high - low < largest else largest)
+        end = value
+        if abs(value - high) <= near:
+            end = high
+        if abs(value - low) <= near:
+            end = low
+        if width > 0.0 and abs(value) <= near:
             end = 0.0
-        elif abs(v[k] - lower[k]) <= near:
-            end = lower[k]
-        elif abs(v[k] - upper[k]) <= near:
-            end = upper[k]
-        moved |= end != v[k]
         v[k] = end
+        moved = moved or end != value
     return moved
 
 

@@ -1,8 +1,10 @@
 """Functions compiled by numba, with a cache on disk if one can be written."""
 
+import gc
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -11,16 +13,24 @@ from numba.core.caching import FunctionCache
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def compiled(**options: Any) -> Callable[[Function], Function]:
+def compiled(*, internal: bool = False, **options: Any) -> Callable[[Function], Function]:
     """Return a decorator ``numba.njit(**options)`` that caches compiled code on disk if possible.
 
     ``njit(cache=True)`` raises if no cache directory can be written: neither ``NUMBA_CACHE_DIR``,
     nor ``__pycache__`` beside the source, nor the user's cache directory. With this decorator
     every process then compiles the function again, which takes some seconds.
+
+    An `internal` function is called by compiled functions only. It needs no cache, as it is part
+    of theirs, and takes less time to compile.
     """
 
     def decorate(function: Function) -> Function:
-        dispatcher: Any = njit(**options)(function)
+        # Nothing calls them from C: without wrappers functions are compiled sooner.
+        wrappers: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": internal}
+        dispatcher: Any = njit(**wrappers, **options)(function)
+        if internal:
+            return cast("Function", dispatcher)
+        dispatcher.compile = _without_collections(dispatcher.compile)
         # RuntimeError: numba finds no directory. OSError: the source cannot be read.
         with suppress(RuntimeError, OSError):
             # As njit(cache=True), but with another cache class.
@@ -29,6 +39,25 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
         return compiled_function
 
     return decorate
+
+
+def _without_collections(compile_: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that compiles without collections of garbage.
+
+    Compiling makes so many objects that there are several, which would take a fifth of the time.
+    """
+
+    @wraps(compile_)
+    def call(*arguments: Any) -> Any:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return compile_(*arguments)
+        finally:
+            if collects:
+                gc.enable()
+
+    return call
 
 
 class _OptionalCache(FunctionCache):  # type: ignore[misc]
