@@ -241,6 +241,21 @@ def test_labels_and_numbers_of_a_turned_table(tmp_path):
     assert contents.columns["site"].isna().tolist() == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.zeros((2, 2, 5, 5)), "its array 'K' has 4 dimensions, not one to three"),
+        (np.zeros((5, 4, 3)), "square"),
+        (np.eye(40)[:, :20], "Training needs square kernel matrices, of all samples with each"),
+    ],
+)
+def test_arrays_that_are_no_kernels(folder, run, array, said):
+    np.savez("k.npz", K=array)
+    code, _, err = run("fit", "--view", "k=k.npz", "--target", "a.csv:label", *QUICK, *OUT)
+    assert code == 1
+    assert said in err
+
+
 # -- ids -------------------------------------------------------------------------------------
 
 

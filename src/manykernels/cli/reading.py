@@ -58,6 +58,11 @@ class Reading:
         columns = contents.columns.columns
         if self.index is None or (self.index not in columns and contents.labels is not None):
             labels = contents.labels
+        elif self.index not in columns and contents.matrices is not None:
+            raise DataError(
+                f"{name!r} has no names of samples: write the kernels into an .npz or .mat file, "
+                f"with the names in an array {self.index!r}."
+            )
         elif self.index not in columns:
             raise DataError(
                 f"{name!r} has no column {self.index!r} to match samples by; it has "
