@@ -241,6 +241,21 @@ def test_labels_and_numbers_of_a_turned_table(tmp_path):
     assert contents.columns["site"].isna().tolist() == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.zeros((2, 2, 5, 5)), "its array 'K' has 4 dimensions, not one to three"),
+        (np.zeros((5, 4, 3)), "square"),
+        (np.eye(40)[:, :20], "Training needs square kernel matrices, of all samples with each"),
+    ],
+)
+def test_arrays_that_are_no_kernels(folder, run, array, said):
+    np.savez("k.npz", K=array)
+    code, _, err = run("fit", "--view", "k=k.npz", "--target", "a.csv:label", *QUICK, *OUT)
+    assert code == 1
+    assert said in err
+
+
 # -- ids -------------------------------------------------------------------------------------
 
 
@@ -267,7 +282,7 @@ def test_rules(label, rules, expected):
     ("change", "differing", "rules"),
     [
         (lambda label: str(int(label)), "leading zeros", "number"),
-        (lambda label: f"{int(label)}.0", "leading zeros", "number"),
+        (lambda label: f"{int(label)}.0", "leading zeros and decimals, such as .0", "number"),
         (lambda label: f"P{label}", "upper and lower case", "case"),
         (lambda label: f"P{int(label)}", "upper and lower case and leading zeros", "case,number"),
     ],
@@ -307,7 +322,19 @@ def test_ids_that_differ(folder, run):
     b[:N].rename(index=lambda name: name if name < "005" else str(int(name))).to_csv("b.csv")
     code, _, err = run("fit", *BOTH, *OUT)
     assert code == 1
-    assert "note: 'a.csv' and 'b.csv' share 5 of 40 ids. 40 ids look the same" in err
+    assert "note: 'a.csv' and 'b.csv' share 5 of 40 ids. 35 ids look the same" in err
+    # Only few differ.
+    b[:N].rename(index=lambda name: name if name >= "005" else str(int(name))).to_csv("b.csv")
+    code, _, err = run("fit", *BOTH, *OUT)
+    assert code == 1
+    assert (
+        "note: 'a.csv' and 'b.csv' share 35 of 40 ids. 5 ids look the same but for leading zeros: "
+        "pass --match-ids number."
+    ) in err
+    fitted(run, *BOTH, "--match-ids", "number")
+    # Samples that are in one file only are no reason for a note.
+    b[5:N].to_csv("b.csv")
+    assert "note" not in run("fit", *BOTH, *OUT, "--force", "--missing", "mean")[2]
 
 
 def test_rules_that_make_ids_equal(folder, run):

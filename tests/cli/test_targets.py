@@ -291,6 +291,20 @@ def test_ids_of_kernels_are_kept(folder, run):
     assert code == 0
     assert out.splitlines()[0].startswith("person,prediction")
     assert [line.split(",")[0] for line in out.splitlines()[1:]] == list(a.index[N:])
+    # New kernels that do not go with the model.
+    kernel_file("k_new.npz", new, known[:30], a.index[N:])
+    code, _, err = run("predict", "m.skops", "--view", "k=k_new.npz")
+    assert code == 1
+    assert err == (
+        "manykernels: The kernel 'gaussian' has 30 columns, but the model was fitted to 40 "
+        "samples: the kernel of new samples has a row for each of them, and a column for each "
+        "sample of the fit, in the same order.\n"
+    )
+    np.save("k_new.npy", np.zeros((1, 5, N)))
+    code, _, err = run("predict", "m.skops", "--view", "k=k_new.npy")
+    assert code == 1
+    assert "'k_new.npy' has no names of samples: write the kernels into an .npz" in err
+    assert "with the names in an array 'person'." in err
 
 
 @pytest.mark.slow

@@ -1,11 +1,14 @@
 """Errors that newcomers meet in Python say what to do."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars
 import pytest
+from sklearn.model_selection import cross_val_score
 
-from manykernels import MKFDA, MKSVR, MKSVRCV, MKRidge, view_importance
+from manykernels import MKFDA, MKSVR, MKSVRCV, MKRidge, Views, view_importance
 
 RNG = np.random.default_rng(0)
 N = 20
@@ -44,6 +47,19 @@ def test_an_indefinite_kernel_in_a_dict():
     kernels = {"good": np.eye(N), "similar": similar}
     with pytest.raises(ValueError, match=r"Kernel 'similar' is not positive semi-definite.*clip"):
         MKFDA("precomputed").fit(kernels, CLASSES)
+
+
+def test_a_dict_in_functions_of_scikit_learn():
+    """They split X by rows and refuse a dict; the documentation has their sentence."""
+    sentence = "Found input variables with inconsistent numbers of samples"
+    with pytest.raises(ValueError, match=rf"{sentence}: \[2, {N}\]"):
+        cross_val_score(MKFDA(p=2), VIEWS, CLASSES)
+    page = Path(__file__).parents[2] / "docs" / "how_to" / "troubleshooting.md"
+    answer = (
+        page.read_text(encoding="utf-8").partition(f'### "{sentence}')[2].partition("\n### ")[0]
+    )
+    assert "Views(" in answer
+    assert len(cross_val_score(MKFDA(p=2), Views(VIEWS), CLASSES, cv=2, error_score="raise")) == 2
 
 
 def test_groups_by_the_names_of_views():

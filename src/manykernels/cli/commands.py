@@ -678,6 +678,13 @@ def _blocks(
     if absent:
         raise DataError(f"The model needs the kernel {absent[0]!r}, which no file has.")
     arrays = {name: kernels[name] for name in model.kernel_names_}
+    for name, kernel in arrays.items():
+        if kernel.shape[1] != model.n_features_in_:
+            raise DataError(
+                f"The kernel {name!r} has {kernel.shape[1]} columns, but the model was fitted to "
+                f"{model.n_features_in_} samples: the kernel of new samples has a row for each of "
+                "them, and a column for each sample of the fit, in the same order."
+            )
     labels = first.labels
     stack = KernelStack.from_arrays(
         arrays,

@@ -58,6 +58,11 @@ class Reading:
         columns = contents.columns.columns
         if self.index is None or (self.index not in columns and contents.labels is not None):
             labels = contents.labels
+        elif self.index not in columns and contents.matrices is not None:
+            raise DataError(
+                f"{name!r} has no names of samples: write the kernels into an .npz or .mat file, "
+                f"with the names in an array {self.index!r}."
+            )
         elif self.index not in columns:
             raise DataError(
                 f"{name!r} has no column {self.index!r} to match samples by; it has "
@@ -119,7 +124,7 @@ def names_row(contents: Contents, name: str) -> bool:
 
 
 def check_labels(files: Iterable[Contents], request: Request, *, lacking: bool) -> None:
-    """Raise if two files share no label, or print a note if they share few that look the same.
+    """Raise if two files share no label, or print a note of others that look the same.
 
     With `lacking`, samples may lack a view, and files with other labels are accepted unless their
     labels look the same but for how they are written.
@@ -128,14 +133,12 @@ def check_labels(files: Iterable[Contents], request: Request, *, lacking: bool) 
     for (first, labels), (second, others) in combinations(by_path.values(), 2):
         n_shared = len(labels.intersection(others))
         fewest = min(len(labels), len(others))
-        if 2 * n_shared >= fewest:
-            continue
         paths = f"{str(first.path)!r} and {str(second.path)!r}"
-        advice = (
-            _advice_on_labels(labels, others, n_shared)
-            or _advice_to_transpose(first, set(others), second.path, request)
-            or _advice_to_transpose(second, set(labels), first.path, request)
-        )
+        advice = _advice_on_labels(labels.difference(others), others.difference(labels))
+        if not advice and 2 * n_shared < fewest:
+            advice = _advice_to_transpose(
+                first, set(others), second.path, request
+            ) or _advice_to_transpose(second, set(labels), first.path, request)
         if n_shared:
             if advice:
                 note(f"{paths} share {n_shared} of {fewest} ids. {advice}")
@@ -146,17 +149,22 @@ def check_labels(files: Iterable[Contents], request: Request, *, lacking: bool) 
             )
 
 
-def _advice_on_labels(first: pd.Index, second: pd.Index, n_shared: int) -> str:
-    """Return advice if the labels of two files look the same but for how they are written."""
+def _advice_on_labels(first: pd.Index, second: pd.Index) -> str:
+    """Return advice if labels that two files do not share look the same in another writing."""
     fewest = min(len(first), len(second))
     for rules in (("case",), ("number",), ("case", "number")):
         forms = [{matched(label, rules) for label in labels} for labels in (first, second)]
         n_same = len(forms[0] & forms[1])
-        if n_same > n_shared and 2 * n_same >= fewest:
-            zeros = any(re.search(r"(?<![\d.])0\d", str(label)) for label in [*first, *second])
-            words = {"case": "upper and lower case"}
-            words["number"] = "leading zeros" if zeros else "decimals, such as .0"
-            differing = " and ".join(words[rule] for rule in rules)
+        if n_same and 2 * n_same >= fewest:
+            texts = [str(label) for label in [*first, *second]]
+            kinds = {
+                "upper and lower case": "case" in rules,
+                "leading zeros": "number" in rules
+                and any(re.search(r"(?<![\d.])0\d", text) for text in texts),
+                "decimals, such as .0": "number" in rules
+                and any(re.fullmatch(r"[-+]?\d+\.0*", text) for text in texts),
+            }
+            differing = " and ".join(kind for kind, differs in kinds.items() if differs)
             return (
                 f"{n_same} ids look the same but for {differing}: pass "
                 f"--match-ids {','.join(rules)}."

@@ -298,5 +298,6 @@ class ColumnImportanceDisplay(Display):
         axes.grid(axis="y", **GUIDE)
         bare(axes, "bottom")
         named_ticks(axes, "y", range(n_columns), self.names)
+        axes.locator_params(axis="x", nbins=6)
         titled(axes, self.title, self.caption)
         return self

@@ -494,7 +494,7 @@ def choice_of(estimator: KernelEstimator) -> dict[str, Any] | None:
             f"The score of the chosen candidate is the best of {n_points} and so slightly too "
             "high. Predictions of held-out samples estimate the score on new ones."
             if n_points > 1
-            else "There was one candidate."
+            else "There was nothing to choose."
         ),
     }
     if isinstance(results, dict):
