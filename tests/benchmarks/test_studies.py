@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks import _data, studies, survival
+from benchmarks import _data, studies
 from benchmarks._tables import measured_with
 from manykernels.survival import survival_array
 
@@ -64,36 +64,23 @@ def test_interval_of_means_of_cohorts():
     assert (low + high) / 2 == pytest.approx(np.mean(values))
 
 
-def test_survival_is_measured_by_cohort_and_fold(monkeypatch):
+def test_survival_has_the_values_of_its_benchmark(monkeypatch):
     rng = np.random.default_rng(0)
     signal = rng.normal(size=(60, 2))
     time = np.exp(rng.normal(size=60) * 0.2 - signal[:, 0])
     target = survival_array((np.ones(60, bool), time))
-    views = {"a": signal, "b": rng.normal(size=(60, 2))}
-
-    def folds(cohort):
-        halves = [np.arange(60) < 40, np.arange(60) >= 20]
-        return [
-            (
-                {name: table[half] for name, table in views.items()},
-                target[half],
-                {name: table[~half] for name, table in views.items()},
-                target[~half],
-            )
-            for half in halves
-        ]
-
-    monkeypatch.setattr(survival, "cohort_folds", folds)
-    monkeypatch.setattr(survival, "COHORTS", ["first", "blca"])
-    monkeypatch.setattr(studies, "cohort_folds", folds)
-    monkeypatch.setattr(studies, "COHORTS", ["first", "blca"])
+    train = {"a": signal, "b": rng.normal(size=(60, 2))}
+    monkeypatch.setattr(studies, "cohort_folds", lambda cohort: [(train, target, train, target)])
+    monkeypatch.setattr(studies, "COHORTS", ["blca", "brca"])
+    values = {"indices": {"MKCoxCV": [0.6, 0.7]}, "seconds": {"MKCoxCV": [2.0, 4.0]}}
+    monkeypatch.setattr(studies, "read_results", lambda name: {"blca": values, "brca": values})
     study = studies.survival()
-    assert {name: len(values) for name, values in study["indices"].items()} == {
-        "first": 2,
-        "blca": 2,
-    }
-    assert np.min(list(study["indices"].values())) > 0.6
+    assert study["indices"] == {"blca": [0.6, 0.7], "brca": [0.6, 0.7]}
+    assert study["seconds"] == 3.0
     assert study["importance"]["a"][0] > 0.1 > study["importance"]["b"][0]
+    monkeypatch.setattr(studies, "read_results", lambda name: {"blca": values})
+    with pytest.raises(SystemExit, match="has no brca: run python -m"):
+        studies.survival()
 
 
 def test_the_page():
