@@ -1,6 +1,6 @@
 """Cost and accuracy of MKFDA fits, in units of one single-kernel discriminant.
 
-    python -m benchmarks.core [--quick] [--sets mfeat10,sonar] [--write]
+    python -m benchmarks.core [--quick] [--sets mfeat10,sonar] [--earlier SOURCES] [--write]
 
 For every norm p of Yan et al. (2012) and four regularisations λ, an MKFDA is fitted to ready
 kernels. Each cell of the tables holds three figures:
@@ -9,7 +9,9 @@ kernels. Each cell of the tables holds three figures:
 - the number of factorisations of an m×m matrix;
 - the time of the whole fit, divided by that of Fisher's discriminant on the plain sum of the
   same kernels: one sum, one centring, one Cholesky factorisation, one solve. The two are timed
-  in turn, and the best time of each counts.
+  in turn, and the best time of each counts: seconds of the processor, with one thread.
+
+With `--earlier` some of the fits are also made by an earlier version, whose sources are there.
 
 The peak of the memory that a fit allocates beyond the stack is given in matrices, that is
 in units of m² doubles. Bounds that are missed are reported as missed.
@@ -17,16 +19,20 @@ in units of m² doubles. Bounds that are missed are reported as missed.
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from benchmarks._command import Results, command_line, load, report
 from benchmarks._problems import PROBLEMS, Problem
@@ -43,7 +49,7 @@ MEMORY_REG = 1.0
 TOL = 1e-6
 MOST_FACTORIZATIONS = 8
 WORST_RATIO = {"binary": 8.0, "multiclass": 10.0}
-AIM = 4.0
+AIM, AIM_SMALL, FEW_ROWS = 4.0, 8.0, 1000
 # Peak memory beyond the stack: 8 matrices, and products of all kernels with all outputs.
 MOST_MATRICES = 8
 MOST_PRODUCTS = 4
@@ -81,6 +87,10 @@ class Result:
     cells: list[Cell]
     peak_matrices: float
     single_seconds: float
+    #: How often each fit was timed at least.
+    repeats: int = 3
+    #: Some of the cells, measured with an earlier version.
+    earlier: list[Cell] = field(default_factory=list)
 
     @property
     def ratio(self) -> float:
@@ -106,9 +116,9 @@ def best_times(*functions: Callable[[], object]) -> list[float]:
     times: list[list[float]] = [[] for _ in functions]
     while len(times[-1]) < _REPEATS or sum(times[-1]) < _LEAST_SECONDS:
         for function, taken in zip(functions, times, strict=True):
-            start = time.perf_counter()
+            start = time.process_time()
             function()
-            taken.append(time.perf_counter() - start)
+            taken.append(time.process_time() - start)
     return [min(taken) for taken in times]
 
 
@@ -122,7 +132,9 @@ def peak_doubles(function: Callable[[], object]) -> float:
         tracemalloc.stop()
 
 
-def run(problem: Problem, norms: list[float], regs: list[float]) -> Result:
+def run(
+    problem: Problem, norms: list[float], regs: list[float], earlier: list[Cell] | None = None
+) -> Result:
     """Fit and measure every p and λ."""
     stack, labels = problem.stack, problem.labels
     targets = fisher_targets(labels, np.bincount(labels).astype(float))
@@ -131,7 +143,7 @@ def run(problem: Problem, norms: list[float], regs: list[float]) -> Result:
         return MKFDA("precomputed", normalize=None, p=p, reg=reg, tol=TOL)
 
     cells, peaks, singles = [], [], []
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)  # the tables show the gap
         for p in norms:
             for reg in regs:
@@ -147,7 +159,24 @@ def run(problem: Problem, norms: list[float], regs: list[float]) -> Result:
     m, _, n = stack.shape
     peak = max(peaks) / len(labels) ** 2
     single = float(np.median(singles))
-    return Result(problem.name, str(problem), m, n, problem.n_classes, cells, peak, single)
+    measured = cells, peak, single, _REPEATS, earlier or []
+    return Result(problem.name, str(problem), m, n, problem.n_classes, *measured)
+
+
+def cells_of(sources: str, name: str) -> list[Cell]:
+    """Some of the fits by the version whose sources are in a folder, in a process of its own."""
+    code = f"from benchmarks import core; core._REPEATS = {_REPEATS}; core.print_cells({name!r})"
+    environment = {**os.environ, "PYTHONPATH": sources}
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
+    return [Cell(**cell) for cell in json.loads(answer.stdout.splitlines()[-1])]
+
+
+def print_cells(name: str) -> None:
+    """Print the cells of the quick form, as a line of JSON."""
+    cells = run(PROBLEMS[name](), QUICK_NORMS, QUICK_REGS).cells
+    print(json.dumps([vars(cell) for cell in cells]))
 
 
 # -- reports -------------------------------------------------------------------------------
@@ -170,13 +199,20 @@ def verdicts(result: Result) -> str:
     factorizations = max(cell.n_inner_solves for cell in result.cells)
     slowest = max(cell.ratio for cell in result.cells)
     worst = WORST_RATIO["binary" if result.n_classes == 2 else "multiclass"]
+    aim = AIM if result.n_samples >= FEW_ROWS else AIM_SMALL
+    now = {(cell.p, cell.reg): cell.ratio for cell in result.cells}
+    both = [(cell.ratio, now[cell.p, cell.reg]) for cell in result.earlier]
+    before = ""
+    if both:
+        medians = np.median(both, axis=0)
+        before = f" (in {len(both)} of the cells {medians[1]:.1f}, and {medians[0]:.1f} earlier)"
     most_matrices = MOST_MATRICES + MOST_PRODUCTS * result.n_kernels * n_outputs / result.n_samples
     return (
         f"{result.name}: "
         f"worst gap {gap:.1e} ({_verdict(gap, TOL)}); "
         f"most factorisations {factorizations} "
         f"({_verdict(factorizations, MOST_FACTORIZATIONS)}); "
-        f"ratio median {result.ratio:.1f} ({_verdict(result.ratio, AIM, 'aim')}), "
+        f"ratio median {result.ratio:.1f} ({_verdict(result.ratio, aim, 'aim')}){before}, "
         f"worst {slowest:.1f} ({_verdict(slowest, worst)}); "
         f"memory {result.peak_matrices:.1f} m² "
         f"({_verdict(result.peak_matrices, round(most_matrices, 1))}); "
@@ -190,18 +226,28 @@ def _verdict(value: float, bound: float, word: str = "bound") -> str:
 
 def _measured(results: Results) -> list[Result]:
     plain = [Result(**part["result"]) for part in results.values()]
-    return [replace(result, cells=[Cell(**cell) for cell in result.cells]) for result in plain]
+    return [
+        replace(
+            result,
+            cells=[Cell(**cell) for cell in result.cells],
+            earlier=[Cell(**cell) for cell in result.earlier],
+        )
+        for result in plain
+    ]
 
 
 def page(results: Results) -> str:
     """The page of the documentation."""
     problems = _measured(results)
+    repeats = " or ".join(map(str, sorted({problem.repeats for problem in problems})))
     parts = [
         "# Fits of MKFDA against one single-kernel discriminant",
         "Written by `python -m benchmarks.core --write`. Cells: relative gap, factorisations, "
-        "time of the whole fit over that of one Fisher discriminant on the plain sum of the "
-        "same kernels, timed in turn. Memory is the peak beyond the kernels, in matrices of m² "
-        f"doubles, at λ = {MEMORY_REG:g}.",
+        "time of the whole fit over that of one Fisher discriminant on the plain sum of the same "
+        f"kernels, timed in turn, with one thread, the best of {repeats}. Memory is the peak "
+        f"beyond the kernels, in matrices of m² doubles, at λ = {MEMORY_REG:g}. Earlier: the "
+        "version before left-out outputs and the search for equal rows were made faster, "
+        "measured in the same run.",
         environments(results),
         "## Summary",
         "\n".join(f"- {verdicts(problem)}" for problem in problems),
@@ -217,6 +263,7 @@ def page(results: Results) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; 1 if the data of a set were missing."""
     parser = command_line("core", "MKFDA against one single-kernel FDA.", list(PROBLEMS))
+    parser.add_argument("--earlier", metavar="SOURCES", help="sources of an earlier version")
     options = parser.parse_args(arguments)
     norms = QUICK_NORMS if options.quick else NORMS
     regs = QUICK_REGS if options.quick else REGS
@@ -226,7 +273,8 @@ def main(arguments: list[str] | None = None) -> int:
         if problem is None:
             continue
         print(problem, flush=True)
-        result = run(problem, norms, regs)
+        earlier = cells_of(options.earlier, name) if options.earlier else []
+        result = run(problem, norms, regs, earlier)
         print(f"\n{table(result)}\n", flush=True)
         results[name] = {"result": result}
     if results:

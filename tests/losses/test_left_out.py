@@ -241,3 +241,16 @@ def test_weights_respond_with_a_learnt_regularisation():
 
     refitted = np.array([refit(i) for i in range(40)])
     assert pearsonr(found.ravel(), refitted.ravel()).statistic > 0.98
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_few_grouped_rows_are_left_out_as_by_the_whole_inverse(weighted):
+    _, _, _, (loss, solution) = problem(3, 3, 2.0, 0.1, weighted=weighted, m=40)
+    groups = np.arange(40)
+    groups[[7, 30]], groups[12], groups[25] = 3, 5, 11
+    point = loss.evaluate(solution.weights)
+    singly = point.leave_one_out(groups, from_mean=True)
+    whole = loss.evaluate(solution.weights).leave_out([np.arange(3)], groups, None).singly
+    np.testing.assert_allclose(singly, whole, rtol=1e-9, atol=1e-11)
+    apart = loss.evaluate(solution.weights).leave_one_out(from_mean=True)
+    assert np.abs(apart - singly)[[3, 7, 30, 5, 12, 11, 25]].min() > 1e-6

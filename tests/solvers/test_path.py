@@ -48,6 +48,37 @@ def test_every_point_is_the_solution_found_alone(n_classes, weighted):
         assert point.evaluation.weights.min() >= 0
 
 
+def test_solutions_of_nearly_the_same_problem_save_factorisations():
+    matrices = random_gram_matrices(6, 60)
+    loss = square_loss(matrices, 3)
+    found = collect(loss, PAPER_NORMS, REGS)
+    known = {at: (point.evaluation.weights, point.evaluation.gains) for at, point in found.items()}
+    again = collect(loss, PAPER_NORMS, REGS, starts=known)
+    assert {point.n_inner_solves for point in again.values()} == {1}
+    similar = square_loss(matrices + 0.003 * np.eye(60), 3)
+    plain, warm = (
+        collect(similar, PAPER_NORMS, REGS),
+        collect(similar, PAPER_NORMS, REGS, starts=known),
+    )
+    solves = [sum(point.n_inner_solves for point in run.values()) for run in (plain, warm)]
+    assert solves[1] < 0.9 * solves[0]
+    for at, point in warm.items():
+        assert point.certificate.converged
+        difference = point.certificate.primal - plain[at].certificate.primal
+        assert abs(difference) <= point.certificate.gap + plain[at].certificate.gap
+
+
+def test_known_solutions_at_some_points_only():
+    loss = square_loss(random_gram_matrices(4, 30), 2)
+    found = collect(loss, [1.0, 1.5, 2.0, np.inf], [0.1, 1.0])
+    known = {
+        at: (found[at].evaluation.weights, found[at].evaluation.gains)
+        for at in [(1, 0), (0, 1), (3, 1)]
+    }
+    again = collect(loss, [1.0, 1.5, 2.0, np.inf], [0.1, 1.0], starts=known)
+    assert all(point.certificate.converged for point in again.values())
+
+
 def test_neighbours_save_factorisations():
     loss = square_loss(random_gram_matrices(6, 60), 3)
     found = collect(loss, PAPER_NORMS, REGS)
