@@ -246,8 +246,8 @@ def page(results: Results) -> str:
     rows = []
     objections: list[str] = []
     for name, part in results.items():
-        kind, _, seeds = name.partition(", ")
-        if seeds:
+        _, other, kind = name.rpartition(" of ")
+        if other:
             firsts = ", ".join(map(str, part["firsts"]))
             rows.append([TITLES[kind], firsts, str(part["n_fits"]), *totals(part)])
             rows[-1].append(str(n_above(part)))
@@ -290,7 +290,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(verdict, flush=True)
         part = {"firsts": [options.first], "n_fits": n_fits, **counted(verdicts)}
         # Runs with other seeds are parts of their own.
-        results[f"{kind}, from {options.first}" if options.first else kind] = part
+        results[f"seeds from {options.first} of {kind}" if options.first else kind] = part
         print("\n\n".join([TITLES[kind], *section(part)]), flush=True)
         if kind == "smooth" and not options.first:
             results[ORDINARY] = ordinary_solves()

@@ -38,10 +38,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from benchmarks._command import command_line, load, write_results
+from benchmarks._command import command_line, load, report
 from benchmarks._contenders import CLASSIFIERS, REGRESSORS, Contender, Score, measure
 from benchmarks._default_sets import SETS
-from benchmarks._tables import environments, markdown, measured_with, verdict
+from benchmarks._tables import environments, markdown, verdict
 from manykernels.metrics import corrected_t_test
 
 ROWS, ROWS_QUICK = 800, 200
@@ -348,10 +348,7 @@ def main(arguments: list[str] | None = None) -> int:
             results[name] = measurement.plain()
     if not results:
         return 1
-    if options.write:
-        write_results("defaults", results, page, SETS)
-    else:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+    report("defaults", results, page, options.write, SETS)
     return 0
 
 

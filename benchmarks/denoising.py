@@ -36,8 +36,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
-from benchmarks._command import Results, command_line, load, write_results
-from benchmarks._tables import WITHIN, PaperRow, counted, environments, markdown, measured_with
+from benchmarks._command import Results, command_line, load, report
+from benchmarks._tables import WITHIN, PaperRow, counted, environments, markdown
 from benchmarks._tables import paper_table as compared
 from manykernels import MKFDA, MKFDACV, Bands, Denoise, KernelStack, Views, kernels_for
 from manykernels.kernels import RBF, Cosine, KernelUnion, Linear
@@ -459,10 +459,8 @@ def main(arguments: list[str] | None = None) -> int:
         if part is not None:
             results[name] = part
             print(name, part.get("accuracies", ""), file=sys.stderr, flush=True)
-    if results and options.write:
-        write_results("denoising", results, page, SETS)
-    elif results:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+    if results:
+        report("denoising", results, page, options.write, SETS)
     return int(missing)
 
 

@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import _data
-from benchmarks._command import Results, command_line, load, write_results
+from benchmarks._command import Results, command_line, load, with_environment, write_results
 from benchmarks._flower_features import distances
 from benchmarks._flower_methods import METHODS, Split, Tuned, tuned
 from benchmarks._tables import (
@@ -49,7 +49,6 @@ from benchmarks._tables import (
     counted,
     environments,
     markdown,
-    measured_with,
     paper_table,
     standard_error,
     verdict,
@@ -331,7 +330,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.write:
             write_results("flower", {name: results[name]}, page, METHODS)
     if not options.write:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+        print(page(with_environment(results)))
     return 0
 
 

@@ -392,13 +392,13 @@ def main(arguments: list[str] | None = None) -> int:
             if loaded is not None:
                 rows = [*run_scattered(name, *loaded, size), *run_lacking(name, *loaded, size)]
                 # A part of its own, which stays when iMML is left out.
-                for part, is_foreign in ((name, False), (f"{name}, iMML", True)):
+                for part, is_foreign in ((name, False), (f"iMML on {name}", True)):
                     some = [row for row in rows if (row.contender in FOREIGN) == is_foreign]
                     if some:
                         results[part] = {"rows": some}
     if not results:
         return 1
-    report("missing", results, page, options.write, [*SETS, *(f"{name}, iMML" for name in SETS)])
+    report("missing", results, page, options.write, [*SETS, *(f"iMML on {name}" for name in SETS)])
     return 0
 
 

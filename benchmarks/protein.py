@@ -32,13 +32,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from benchmarks import _data
-from benchmarks._command import Results, command_line, load, write_results
+from benchmarks._command import Results, command_line, load, report
 from benchmarks._tables import (
     PaperRow,
     counted,
     environments,
     markdown,
-    measured_with,
     paper_table,
     standard_error,
 )
@@ -424,10 +423,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     most, n_splits = (25, 2) if options.quick else (MOST_OF_A_CLASS, options.splits)
     found = run(*data, n_splits, most, NORMS)
-    if options.write:
-        write_results("protein", {"multiloc": found}, page)
-    else:
-        print(page({"multiloc": {"environment": measured_with(), **found}}))
+    report("protein", {"multiloc": found}, page, options.write)
     return 0
 
 

@@ -36,8 +36,8 @@ from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks import _command
-from benchmarks._command import Results, write_results
-from benchmarks._tables import environments, markdown, measured_with, verdict
+from benchmarks._command import Results, report
+from benchmarks._tables import environments, markdown, verdict
 from manykernels import MKFDA, KernelUnion
 from manykernels.datasets.views import YAN_SCALE, GaussianPair
 from manykernels.kernels import RBF
@@ -412,9 +412,7 @@ def main(arguments: list[str] | None = None) -> int:
     found = result.plain()
     if options.write:
         write_picture(result)
-        write_results("simulation", found, page, found)
-    else:
-        print(page({n: {"environment": measured_with(), **part} for n, part in found.items()}))
+    report("simulation", found, page, options.write, found)
     return 0
 
 

@@ -49,9 +49,9 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import Results, command_line, write_results
+from benchmarks._command import Results, command_line, report
 from benchmarks._solvers_runner import limited
-from benchmarks._tables import environments, markdown, measured_with
+from benchmarks._tables import environments, markdown
 from manykernels import KernelStack
 from manykernels.domains import lp_domain
 from manykernels.losses.square import SquareLoss
@@ -548,14 +548,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     sets = options.sets[:1] if options.quick else options.sets
     results = {name: measured(name, options.methods) for name in sets}
-    if options.write:
-        write_results("solvers", results, page, SETS)
-    else:
-        print(
-            page(
-                {name: {"environment": measured_with(), **part} for name, part in results.items()}
-            )
-        )
+    report("solvers", results, page, options.write, SETS)
     return 0
 
 

@@ -21,14 +21,13 @@ from sklearn.metrics import average_precision_score
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
-from benchmarks._command import Results, command_line, load, write_results
+from benchmarks._command import Results, command_line, load, with_environment, write_results
 from benchmarks._flower_features import distances
 from benchmarks._tables import (
     PaperRow,
     counted,
     environments,
     markdown,
-    measured_with,
     paper_table,
     standard_error,
 )
@@ -374,7 +373,7 @@ def main(arguments: list[str] | None = None) -> int:
             if options.write:
                 write_results("voc", {name: found}, page, list(LOADERS))
     if results and not options.write:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+        print(page(with_environment(results)))
     return int(len(results) < len(options.sets))
 
 

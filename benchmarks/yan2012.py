@@ -18,8 +18,8 @@ from typing import Any
 from benchmarks import _yan2012_random as noise
 from benchmarks import _yan2012_speed as speed
 from benchmarks import _yan2012_words as words
-from benchmarks._command import Results, command_line, load, write_results
-from benchmarks._tables import PaperRow, environments, markdown, measured_with
+from benchmarks._command import Results, command_line, load, with_environment, write_results
+from benchmarks._tables import PaperRow, environments, markdown
 
 #: Figures and tables of the paper, and where they are reproduced.
 INDEX = [
@@ -124,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.write:
             write_results("yan2012", {name: found}, page, PARTS)
     if results and not options.write:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+        print(page(with_environment(results)))
     return int(len(results) < len(options.sets))
 
 

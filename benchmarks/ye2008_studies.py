@@ -20,13 +20,12 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
-from benchmarks._command import Results, command_line, load, write_results
+from benchmarks._command import Results, command_line, load, with_environment, write_results
 from benchmarks._tables import (
     PaperRow,
     counted,
     environments,
     markdown,
-    measured_with,
     paper_table,
     verdict,
 )
@@ -479,7 +478,7 @@ def main(arguments: list[str] | None = None) -> int:
             if options.write:
                 write_results("ye2008_studies", {name: found}, page, PARTS)
     if results and not options.write:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+        print(page(with_environment(results)))
     return int(len(results) < len(options.sets))
 
 

@@ -239,7 +239,7 @@ def test_figures_of_missing_views_are_those_of_the_page():
 def test_counts_of_certificates_are_those_of_the_page():
     parts = _command.read_results("certificates")
     first = [part for name, part in parts.items() if name in certificates.DRAWN]
-    others = [part for name, part in parts.items() if ", " in name]
+    others = [part for name, part in parts.items() if " of " in name]
     text = (_command.PAGES.parent / "explanation" / "certificates.md").read_text(encoding="utf-8")
     counts = [sum(int(certificates.totals(part)[k]) for part in first) for k in range(5)]
     more = sum(int(certificates.totals(part)[0]) for part in others)

@@ -65,6 +65,6 @@ def test_the_better_completion_is_compared_with_the_best_imputer(mean, judged):
 def test_rows_of_imml_are_shown_beside_the_others():
     rows = [Row("a", what, "mean", 0.9, 0.8, 1.0, 2.0) for what in ("20%", "40%")]
     foreign = [Row("a", "20%", "iMML MOFA", 0.9, 0.8, 1.0, 2.0)]
-    text = page(with_environment({"a": {"rows": rows}, "a, iMML": {"rows": foreign}}))
+    text = page(with_environment({"a": {"rows": rows}, "iMML on a": {"rows": foreign}}))
     table = [line for line in text.splitlines() if line.startswith("| a ")]
     assert ["iMML" in line for line in table] == [False, True, False]
