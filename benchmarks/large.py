@@ -1,6 +1,6 @@
 """MKFDA or MKSVC on more samples than kernel matrices fit into memory, by columns.
 
-    python -m benchmarks.large [--quick] [--sets fda,svm] [--write]
+    python -m benchmarks.large [--quick] [--sets fda,svm,landmarks] [--write]
 
 Ten Gaussian kernels of 20 features, two classes whose border bends in five of them: discriminants
 ("fda") of 20,000 samples with λ = 1, machines ("svm") of 8,000 with C = 1. The solvers
@@ -8,7 +8,8 @@ Ten Gaussian kernels of 20 features, two classes whose border bends in five of t
 certified gap after every sweep (or round of working sets), time of the whole fit (means of the
 kernels before, leave-one-out after the sweeps), the peak memory of the whole process beside what
 the kernel matrices alone would take, and the accuracy on fresh rows. Every fit has a process of
-its own.
+its own. The set "landmarks" learns the discriminants of the same samples from Nyström features
+instead.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks._command import Results, command_line, report
 from benchmarks._tables import environments, markdown
-from manykernels import MKFDA, MKSVC, rbf_grid
+from manykernels import MKFDA, MKSVC, Nystrom, rbf_grid
 from manykernels.solvers import Coordinate, Interleaved
 from manykernels.solvers.base import Progress, Solution
 
@@ -38,6 +39,8 @@ N_FRESH = 2000
 REG = PENALTY = 1.0
 TOL = 1e-3
 N_QUICK = 300
+#: Numbers of landmarks whose features replace the kernels, at p = 2.
+LANDMARKS = [200, 400]
 
 _GIB = 2**30
 
@@ -122,6 +125,7 @@ MACHINES = {
     "fda": Machine("Discriminants", f"λ = {REG:g}", _fda, 20000, 2.0, [2.0, 1.0]),
     "svm": Machine("Support vector machines", f"C = {PENALTY:g}", _svm, 8000, 1.0, [2.0]),
 }
+SETS = [*MACHINES, "landmarks"]
 
 
 def run(
@@ -145,6 +149,22 @@ def run(
         accuracy=model.score(X[n_samples:], y[n_samples:]),
         peak_bytes=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
     )
+
+
+def run_landmarks(n_samples: int, n_landmarks: int) -> dict[str, float]:
+    """Fit on features of `n_samples` rows and predict fresh ones."""
+    X, y = make_data(n_samples + N_FRESH)
+    kernels = rbf_grid(np.logspace(-0.6, 1.2, N_KERNELS), gamma="scale")
+    model = MKFDA(kernels, p=2, reg=REG, tol=TOL, approximation=Nystrom(n_landmarks=n_landmarks))
+    wall, processor = time.perf_counter(), time.process_time()
+    model.fit(X[:n_samples], y[:n_samples])
+    return {
+        "n_landmarks": n_landmarks,
+        "seconds": time.perf_counter() - wall,
+        "processor_seconds": time.process_time() - processor,
+        "gap": model.certificate_.rel_gap,
+        "accuracy": model.score(X[n_samples:], y[n_samples:]),
+    }
 
 
 def run_apart(machine: str, n_samples: int, p: float) -> Result:
@@ -190,6 +210,9 @@ def page(results: Results) -> str:
         environments(results),
     ]
     for name, part in results.items():
+        if name == "landmarks":
+            parts += landmarks_section(part, results.get("fda"))
+            continue
         machine, fits = MACHINES[name], [Result(**fit) for fit in part["fits"]]
         sweeps = [
             [f"{fit.p:g}", str(k + 1), f"{seconds:.0f}", f"{gap:.1e}"]
@@ -208,6 +231,36 @@ def page(results: Results) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def landmarks_section(part: dict[str, Any], by_columns: dict[str, Any] | None) -> list[str]:
+    """The section about features; with differences if kernels by columns were measured."""
+    exact = next((fit for fit in (by_columns or {}).get("fits", []) if fit["p"] == 2), None)
+    rows = []
+    for fit in part["fits"]:
+        accuracy = fit["accuracy"]
+        error = np.sqrt(2 * accuracy * (1 - accuracy) / N_FRESH)
+        difference = "" if exact is None else f"{accuracy - exact['accuracy']:+.3f} ± {error:.3f}"
+        rows.append(
+            [
+                str(fit["n_landmarks"]),
+                f"{fit['seconds']:.0f}",
+                f"{fit['processor_seconds']:.0f}",
+                f"{fit['gap']:.1e}",
+                f"{accuracy:.3f}",
+                difference,
+            ]
+        )
+    header = ["landmarks", "whole fit, s", "of the processor, s", "gap", "accuracy"]
+    return [
+        "## Discriminants on features",
+        f"{part['n_samples']} samples, λ = {REG:g}, p = 2, "
+        "`approximation=Nystrom(n_landmarks=…)` instead of kernels by columns. The gap is that of "
+        "the weights of the approximate kernels. The difference in accuracy is that from the "
+        "fit by columns, ± the standard error of a difference of two independent samples of fresh "
+        "rows.",
+        markdown([*header, "difference"], rows),
+    ]
+
+
 def stack_gib(n_samples: int) -> float:
     """Size of all kernel matrices."""
     return 8 * N_KERNELS * n_samples**2 / _GIB
@@ -215,7 +268,7 @@ def stack_gib(n_samples: int) -> float:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark."""
-    parser = command_line("large", "Fits by columns, on many samples.", list(MACHINES))
+    parser = command_line("large", "Fits by columns, on many samples.", SETS)
     parser.add_argument("--fit", nargs=3, metavar=("MACHINE", "ROWS", "P"), help="one, as JSON")
     options = parser.parse_args(arguments)
     if options.fit:
@@ -225,6 +278,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     results: Results = {}
     for name in options.sets:
+        if name == "landmarks":
+            n_samples = N_QUICK if options.quick else MACHINES["fda"].n_samples
+            fits = [run_landmarks(n_samples, min(n, n_samples // 2)) for n in LANDMARKS]
+            results[name] = {"n_samples": n_samples, "fits": fits}
+            continue
         machine = MACHINES[name]
         n_samples = N_QUICK if options.quick else machine.n_samples
         fits = []
@@ -232,7 +290,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{name}, {n_samples} samples, p = {p:g}", flush=True)
             fits.append(run_apart(name, n_samples, p))
         results[name] = {"n_samples": n_samples, "cache_gib": machine.cache_gib, "fits": fits}
-    report("large", results, page, options.write, MACHINES)
+    report("large", results, page, options.write, SETS)
     return 0
 
 

@@ -40,3 +40,13 @@ def test_machines_by_columns():
     page = made_page("svm", result)
     assert 'solver="interleaved"' in page
     assert "C = 1" in page
+
+
+def test_features_of_landmarks_are_compared_with_kernels_by_columns():
+    part = {"n_samples": 300, "fits": [large.run_landmarks(300, 40)]}
+    accuracy = part["fits"][0]["accuracy"]
+    exact = {"p": 2, "times": [1.0], "gaps": [1e-4], "seconds": 2.0, "accuracy": accuracy - 0.1}
+    fda = {"n_samples": 300, "cache_gib": 1.0, "fits": [exact | {"peak_bytes": 1}]}
+    page = large.page(_command.with_environment({"fda": fda, "landmarks": part}))
+    assert "| +0.100 ±" in page
+    assert "+0.100" not in large.page(_command.with_environment({"landmarks": part}))
