@@ -471,7 +471,7 @@ def _first_equals(loss: SquareLoss) -> Indices:
     n_rows = len(loss.targets)
     first = np.arange(n_rows)
     # Rows of equal targets are compared, in the sum of all kernels.
-    _, alike = np.unique(loss.targets, axis=0, return_inverse=True)
+    alike = np.unique(loss.targets, axis=0, return_inverse=True)[1].ravel()
     matrix = loss.kernels.combine(np.ones(loss.kernels.shape[2]))
     sizes = np.diagonal(matrix)
     allowed = 10.0 * ACCUMULATED * max(float(sizes.mean()), TINY)
