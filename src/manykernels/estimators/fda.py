@@ -29,7 +29,7 @@ from ..kernels.tables import Table
 from ..kernels.transforms import Center, Chain
 from ..losses.base import Loss, ProblemSpec
 from ..losses.square import JointSquareLoss, SquareLoss
-from ..solvers.path import GridPoint, GridRecord, Known, weight_response
+from ..solvers.path import GridPoint, GridRecord, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
@@ -275,8 +275,7 @@ class FisherTask(Task):
         samples, tests = search.samples, search.tests
         priors = None if self.priors is None else np.asarray(self.priors, dtype=float)
         walk, n_losses = partial(self.outputs, rules=rules), self.n_losses(samples.targets)
-        warm = bool(np.isfinite(grid.values["p"]).any())  # else there are no weights to learn
-        outputs = outputs_of_splits(search, self, walk, grid, purpose, n_losses, warm=warm)
+        outputs = outputs_of_splits(search, self, walk, grid, purpose, n_losses)
         judged = []
         for k, parts in enumerate(zip(*outputs, strict=True)):
             every, held_out, rule = samples, tests, rules[k % len(rules)]
@@ -292,7 +291,7 @@ class FisherTask(Task):
         grid: Grid,
         tol: float,
         progress: FitTask,
-        starts: list[dict[tuple[int, int], Known]] | None,
+        starts: list[dict[tuple[int, int], np.ndarray]] | None,
         rules: Sequence[str],
     ) -> list[SplitOutputs]:
         """Return class scores of the test samples of a split by every one of the `rules`.
@@ -313,7 +312,7 @@ class FisherTask(Task):
         grid: Grid,
         tol: float,
         progress: FitTask,
-        starts: dict[tuple[int, int], Known] | None,
+        starts: dict[tuple[int, int], np.ndarray] | None,
         rules: Sequence[str],
     ) -> list[SplitOutputs]:
         """Return the class scores of discriminants that share kernel weights."""
@@ -324,7 +323,7 @@ class FisherTask(Task):
         def visit(point: GridPoint) -> bool:
             at = point.norm_index, point.reg_index
             if starts is not None:
-                starts[at] = point.evaluation.weights, point.evaluation.gains
+                starts[at] = point.evaluation.weights
             scores = self._scores(parts, point, rules, ps[at[0]].item())
             for split, values in zip(outputs, scores, strict=True):
                 split.outputs[at] = values

@@ -15,7 +15,7 @@ from ..kernels.tables import Table
 from ..losses.base import Loss, ProblemSpec
 from ..losses.square import SquareLoss
 from ..solvers.candidates import Regression, choose_candidates, explained_variance
-from ..solvers.path import GridPoint, Known, weight_response
+from ..solvers.path import GridPoint, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import POSITIVE, FitTask, KernelEstimator, estimator, fits
@@ -123,10 +123,7 @@ class RidgeTask(Task):
 
     def choose(self, search: Any, grid: Grid) -> tuple[list[Point], dict[str, Any]]:
         samples, groups = search.samples, self._groups(search.samples.targets)
-        warm = bool(np.isfinite(grid.values["p"]).any())  # else there are no weights to learn
-        outputs = outputs_of_splits(
-            search, self, self.outputs, grid, n_losses=len(groups), warm=warm
-        )
+        outputs = outputs_of_splits(search, self, self.outputs, grid, n_losses=len(groups))
         points: list[Point] = []
         attributes = []
         for k, parts in enumerate(zip(*outputs, strict=True)):
@@ -149,7 +146,7 @@ class RidgeTask(Task):
         grid: Grid,
         tol: float,
         progress: FitTask,
-        starts: list[dict[tuple[int, int], Known]] | None,
+        starts: list[dict[tuple[int, int], np.ndarray]] | None,
     ) -> list[SplitOutputs]:
         """Return predictions for the test samples of a split, for each group of targets."""
         data, ps = part.data, grid.values["p"]
@@ -167,11 +164,11 @@ class RidgeTask(Task):
                 group: np.ndarray = group,
                 split: SplitOutputs = split,
                 which: dict[str, float] = which,
-                known: dict[tuple[int, int], Known] | None = known,
+                known: dict[tuple[int, int], np.ndarray] | None = known,
             ) -> bool:
                 at, evaluation = (point.norm_index, point.reg_index), point.evaluation
                 if known is not None:
-                    known[at] = evaluation.weights, evaluation.gains
+                    known[at] = evaluation.weights
                 if part.folds is None:
                     values = part.outputs(evaluation, evaluation.coefficients)
                 else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
@@ -25,7 +24,7 @@ from ..kernels.tables import Table, check_numbers
 from ..losses.square import NotPositiveDefiniteError
 from ..metrics import SCORERS
 from ..solvers.evidence import Evidence
-from ..solvers.path import GridPoint, GridRecord, Known, solved_in_all, walk_grid
+from ..solvers.path import GridPoint, GridRecord, solved_in_all, walk_grid
 from ..survival import survival_array
 from ..utils.folds import about_groups, positions_among, splits_of_rows
 from ..utils.sklearn import warn_caller
@@ -981,7 +980,7 @@ def walk_points(
     grid: Grid,
     visit: Callable[[GridPoint], bool | None],
     tol: float,
-    starts: Mapping[tuple[int, int], Known] | None,
+    starts: Mapping[tuple[int, int], np.ndarray] | None,
 ) -> list[str]:
     """Visit all points of a grid of p and λ; return why some could not be solved.
 
@@ -1020,13 +1019,11 @@ def outputs_of_splits(
     grid: Grid,
     purpose: str = "",
     n_losses: int = 1,
-    *,
-    warm: bool = False,
 ) -> list[list[SplitOutputs]]:
     """Return the outputs of every split, by the models of its training part on a grid.
 
-    ``outputs(part, grid, tol, progress, starts)`` are those of one split. If `warm`, `starts` are
-    solutions of another split for each of the losses, to which those of this one are added.
+    ``outputs(part, grid, tol, progress, starts)`` are those of one split. `starts` has initial
+    weights for each of the losses, where splits are solved one after the other.
     """
     tol, n_splits = search.estimator.tol, len(search.splits)
     progress = [
@@ -1034,27 +1031,20 @@ def outputs_of_splits(
         for k in range(n_splits)
     ]
     opener = partial(search.part, task)
-    pairs = list(zip(search.splits, progress, strict=True))
-    # Training parts have most of their samples in common.
-    starts: list[dict[Any, Any]] | None = [{} for _ in range(n_losses)] if warm else None
     if search.one_by_one:
-        # Each starts from the last one.
+        # Training parts have most of their samples in common: each starts from the last one.
+        starts: list[dict[Any, Any]] = [{} for _ in range(n_losses)]
         return [
             _outputs_of_split(opener, split, outputs, grid, tol, part, starts)
-            for split, part in pairs
+            for split, part in zip(search.splits, progress, strict=True)
         ]
-    first: list[list[SplitOutputs]] = []
-    if warm and n_splits > 1:
-        # All others start from the first one, so that results are those of any `n_jobs`.
-        split, part = pairs[0]
-        first = [_outputs_of_split(opener, split, outputs, grid, tol, part, starts)]
     # The kernels of a single split are not copied to another process.
     parallel = Parallel(n_jobs=None if n_splits == 1 else search.estimator.n_jobs)
-    others: list[list[SplitOutputs]] = parallel(
-        delayed(_outputs_of_split)(opener, split, outputs, grid, tol, part, deepcopy(starts))
-        for split, part in pairs[len(first) :]
+    results: list[list[SplitOutputs]] = parallel(
+        delayed(_outputs_of_split)(opener, split, outputs, grid, tol, part)
+        for split, part in zip(search.splits, progress, strict=True)
     )
-    return first + others
+    return results
 
 
 def _outputs_of_split(

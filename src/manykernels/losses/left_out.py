@@ -133,7 +133,8 @@ def _squares(across: Array, sets: Indices) -> Array:
         squares: Array = np.einsum("ai,ai->i", across, across)
         return squares[sets][:, :, None]
     members = across[:, sets]
-    return np.einsum("agi,agj->gij", members, members)
+    products: Array = np.einsum("agi,agj->gij", members, members)
+    return products
 
 
 def _inverse_roots(blocks: Array, least: float) -> Array:
