@@ -257,20 +257,28 @@ class Fit:
         return self.model.certificate_.rel_gap
 
 
+#: How classes are decided; see :func:`decided`.
+DECISION = "nearest mean"
+
+
 def decided(
     model: Any, kernels: KernelStack, y: np.ndarray, test_kernels: KernelStack
 ) -> np.ndarray:
-    """Classes of test rows by the rules of the paper.
+    """Classes of test rows as in the paper.
 
-    Of two classes the discriminant takes that whose mean projection is nearer. (Those of the
+    The discriminant projects, and takes the class whose mean projection is nearest. (Those of the
     library take the most probable class.)
     """
-    machine = getattr(model, "estimator_", model)
-    if len(model.classes_) > 2 or isinstance(machine, MKSVC | MKSVCCV):
+    if hasattr(model, "best_index_"):
+        kernels, test_kernels = (
+            one.select([model.best_index_]) for one in (kernels, test_kernels)
+        )
+        model = model.estimator_
+    if isinstance(model, MKSVC | MKSVCCV):
         return model.predict(test_kernels)
-    projected = model.decision_function(kernels)
-    middle = np.mean([projected[y == label].mean() for label in model.classes_])
-    return model.classes_[(model.decision_function(test_kernels) > middle).astype(int)]
+    projected, of_test = model.transform(kernels), model.transform(test_kernels)
+    means = np.array([projected[y == label].mean(axis=0) for label in model.classes_])
+    return model.classes_[((of_test[:, None] - means) ** 2).sum(axis=-1).argmin(axis=1)]
 
 
 def fitted(

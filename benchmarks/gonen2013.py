@@ -193,17 +193,20 @@ def weights(model: Any, block: Any) -> dict[str, Any]:
 
 
 def readings(n_draws: int = 2, n_folds: int = 4) -> dict[str, Any]:
-    """Means of some methods with every scaling of the columns."""
+    """Means of some methods with every scaling of the columns, and their support vectors."""
     means: dict[str, Any] = {}
+    supports: dict[str, Any] = {}
     for name, methods in READINGS.items():
         whole = EXPERIMENTS[name]()
         some = {method: whole.methods[method] for method in methods}
         means[name] = {method: {} for method in methods}
+        supports[name] = {method: {} for method in methods}
         for scaling in SCALINGS:
             experiment = replace(whole, scaling=scaling, methods=some)
             for method, draws in measured(experiment, n_draws, n_folds)["methods"].items():
                 means[name][method][scaling] = np.mean([draw["test"] for draw in draws])
-    return {"n_draws": n_draws, "n_folds": n_folds, "means": means}
+                supports[name][method][scaling] = np.mean([draw["support"] for draw in draws])
+    return {"n_draws": n_draws, "n_folds": n_folds, "means": means, "supports": supports}
 
 
 def motorcycle() -> dict[str, Any]:
@@ -270,7 +273,10 @@ def value_rows(results: Results, name: str) -> list[PaperRow]:
             compared(ours, there.deviation, least_deviation(part, ours)),
             lower_is_better=part["errors"],
         )
-        reasons = [other_scaling(results, name, row), other_values(part, row, there, "test")]
+        reasons = [
+            other_scaling(results, name, method, row),
+            other_values(part, row, there, "test"),
+        ]
         rows.append(replace(row, reason="; ".join(filter(None, reasons))))
     return rows
 
@@ -321,14 +327,16 @@ def other_values(part: dict[str, Any], row: PaperRow, there: Printed, quantity: 
     return min(near)[1] if near else ""
 
 
-def other_scaling(results: Results, name: str, row: PaperRow) -> str:
+def other_scaling(
+    results: Results, name: str, method: str, row: PaperRow, quantity: str = "means"
+) -> str:
     """Scaling of columns that gives the paper's figure where ours does not, for a reason."""
-    if row.outcome == WITHIN or "readings" not in results:
+    measured_so = results.get("readings", {}).get(quantity, {}).get(name, {}).get(method, {})
+    if row.outcome == WITHIN:
         return ""
-    found = results["readings"]["means"][name].get(row.method, {})
     near = [
         f"{value:.2f} with columns {scaling}"
-        for scaling, value in found.items()
+        for scaling, value in measured_so.items()
         if scaling != results[name]["scaling"] and abs(value - row.theirs) <= 2 * row.error
     ]
     return f"{' and '.join(near)}, see the scaling of columns" if near else ""
@@ -350,7 +358,11 @@ def support_rows(results: Results, name: str) -> list[PaperRow]:
             compared(ours, there.support_deviation),
             lower_is_better=True,
         )
-        rows.append(replace(row, reason=other_values(part, row, there, "supports")))
+        reasons = [
+            other_scaling(results, name, method, row, "supports"),
+            other_values(part, row, there, "supports"),
+        ]
+        rows.append(replace(row, reason="; ".join(filter(None, reasons))))
     return rows
 
 

@@ -124,6 +124,17 @@ def test_of_two_classes_the_nearer_mean_projection_decides():
     assert fit.accuracy == pytest.approx(100 * np.mean(answers == y))
 
 
+def test_a_kernel_that_was_chosen_projects_alone():
+    X, y = _ye2008_protocol.waveform(0, 30)
+    stack = _ye2008_protocol.gaussian_kernels(X).select([7, 9])
+    model = ye2008.CHOOSING["RKDA K,λ"]().fit(stack, y)
+    alone = stack.select([model.best_index_])
+    answers = _ye2008_protocol.decided(model, stack, y, stack)
+    same = ye2008.ALONE["RKDA λ"]().fit(alone, y)
+    np.testing.assert_array_equal(answers, _ye2008_protocol.decided(same, alone, y, alone))
+    assert np.mean(answers == y) > 0.8
+
+
 def test_machines_take_the_sign_of_their_output():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 2))
