@@ -240,11 +240,14 @@ def page(results: Results) -> str:
     """The page of the documentation."""
     problems = _measured(results)
     repeats = " or ".join(map(str, sorted({problem.repeats for problem in problems})))
+    older = [name for name, part in results.items() if "earlier" in part["environment"]]
+    threads = f" ({', '.join(older)}: with two, and wall-clock time)" if older else ""
     parts = [
         "# Fits of MKFDA against one single-kernel discriminant",
         "Written by `python -m benchmarks.core --write`. Cells: relative gap, factorisations, "
         "time of the whole fit over that of one Fisher discriminant on the plain sum of the same "
-        f"kernels, timed in turn, with one thread, the best of {repeats}. Memory is the peak "
+        f"kernels, timed in turn, processor seconds with one BLAS thread{threads}, the best of "
+        f"{repeats}. Memory is the peak "
         f"beyond the kernels, in matrices of m² doubles, at λ = {MEMORY_REG:g}. Earlier: the "
         "version before left-out outputs and the search for equal rows were made faster, "
         "measured in the same run.",

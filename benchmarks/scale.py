@@ -190,16 +190,27 @@ def page(results: Results) -> str:
             parts += [
                 "## Beside scikit-learn",
                 "Simulated rows, in memory for both; seconds in brackets are those of the "
-                "processor, with one thread. Ours: kernel weights, certificate, probabilities, "
-                "and the best of 32 points by five folds, with so many factorisations of a "
-                "matrix of 2000 rows. Theirs: one λ, no weights. Earlier: the ratio of the "
-                "version before folds started from the solutions of others at all points.",
+                f"processor, with one BLAS thread{_older(results)}. Ours: kernel weights, "
+                "certificate, probabilities, and the best of 32 points by five folds, with so "
+                "many factorisations of a matrix of 2000 rows. Theirs: one λ, no weights. "
+                "Earlier: the ratio of the version before, which scaled features again at every "
+                "point.",
                 beside(fits),
             ]
         elif fits:
             lines = verdicts(fits, name == "simulated")
             parts += [f"## {TITLES[name]}", table(fits), "\n".join(f"- {line}" for line in lines)]
     return "\n\n".join(parts) + "\n"
+
+
+def _older(results: Results) -> str:
+    """Say which parts beside scikit-learn were measured before there was a limit on threads."""
+    older = [
+        title.removeprefix(BESIDE).strip()
+        for title, part in results.items()
+        if title.startswith(BESIDE) and "earlier" in part["environment"]
+    ]
+    return f" ({', '.join(older)} rows: with two)" if older else ""
 
 
 def _rows(fit: dict[str, Any]) -> str:
