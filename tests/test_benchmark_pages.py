@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import _command, certificates, pages
-from benchmarks._tables import PaperRow
+from benchmarks._tables import ABOVE, BELOW, WITHIN, PaperRow
 
 NAMES = [name for name, _ in pages.converted()]
 
@@ -60,6 +60,16 @@ def test_every_row_beside_a_paper_is_there_once():
     assert all(isinstance(row, PaperRow) for row in rows)
     keys = [(row.paper, row.place, row.data, row.method) for row in rows]
     assert len(keys) == len(set(keys))
+
+
+def test_the_readme_has_the_totals():
+    rows = [row for _, row in pages.paper_rows() if row.same_data]
+    numbers = [sum(row.outcome == outcome for row in rows) for outcome in (WITHIN, ABOVE, BELOW)]
+    unexplained = sum(row.outcome != WITHIN and not row.reason for row in rows)
+    within, above, below = numbers
+    text = (_command.PAGES.parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"of {len(rows)} printed figures on the same data {within} are within" in text
+    assert f"{above} above and {below} below; for {unexplained} of these no test found why" in text
 
 
 def test_every_table_and_figure_of_the_papers_has_a_row():

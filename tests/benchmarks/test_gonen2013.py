@@ -229,6 +229,23 @@ def test_other_penalties_explain_a_row():
     assert gonen2013.support_rows(results, "multifeat")[2].verdict == "below, unexplained"
 
 
+def test_the_tolerance_of_the_programs_explains_a_row():
+    # The paper has 16.65 % support vectors.
+    results = {"olivetti": part(all_methods("olivetti", 97.0), title="OLIVETTI: 400 faces")}
+    found = {"LMKL (softmax, 4×4)": {"test": 98.0, "supports": 16.5, "steps": 100.0}}
+    results["tolerance"] = {"n_draws": 2, "tol": 1e-3, "C": 10.0, "methods": found}
+    rows = {row.method: row for row in gonen2013.support_rows(results, "olivetti")}
+    verdict = rows["LMKL (softmax, 4×4), support vectors"].verdict
+    assert verdict.startswith("below: 16.50 with C = 10 and the tolerance of the authors'")
+    assert rows["LMKL (softmax, 16×16), support vectors"].verdict == "below, unexplained"
+    found["LMKL (softmax, 4×4)"]["supports"] = 30.0
+    rows = {row.method: row for row in gonen2013.support_rows(results, "olivetti")}
+    assert rows["LMKL (softmax, 4×4), support vectors"].verdict == "below, unexplained"
+    assert "the tolerance of the authors' programs" in gonen2013.tolerance_table(
+        results["tolerance"]
+    )
+
+
 def test_errors_are_better_when_lower():
     results = {"concrete": part(all_methods("concrete", 46.0), errors=True, title="CONCRETE: 1")}
     rows = {row.method: row for row in gonen2013.value_rows(results, "concrete")}
