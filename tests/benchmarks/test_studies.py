@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -99,6 +101,9 @@ def test_the_page():
     assert "none that we know" in page
     assert "makes 1 with" in page
     assert "| 0.600 [" in page
+    alone = {"survival": {**STUDY, "indices": {"blca": [0.6], "brca": [0.7]}}}
+    assert "| 0.650 |" in re.sub(" +", " ", studies.page(alone))
+    assert "so no intervals" in studies.page(alone)
     assert "0.527 (genes), 0.653 (slides and genes)" in page
     assert "other features: 87.2" in page
     for name in ("flowers", "proteins", "survival"):

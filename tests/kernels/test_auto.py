@@ -438,10 +438,11 @@ def test_strings_of_bits_that_were_read_as_one_number_are_named(n_digits, tmp_pa
     rng = np.random.default_rng(0)
     texts = ["".join(rng.choice(["0", "1"], n_digits)) for _ in range(N_ROWS)]
     pd.DataFrame({"size": NUMBERS[:, 0], "bits": texts}).to_csv(tmp_path / "bits.csv", index=False)
-    with pytest.raises(
-        ValueError, match=r"column 'bits' holds numbers of zeros and ones only.*dty"
-    ):
-        auto_kernels(pd.read_csv(tmp_path / "bits.csv"))
+    # pandas 2 leaves 64 digits as text.
+    table = pd.read_csv(tmp_path / "bits.csv")
+    kind = "strings of zeros and ones" if isinstance(table["bits"][0], str) else "numbers of zeros"
+    with pytest.raises(ValueError, match=f"column 'bits' holds {kind}.*(dty|Convert it)"):
+        auto_kernels(table)
 
 
 CATEGORIES = {

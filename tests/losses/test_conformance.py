@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -410,15 +411,18 @@ def minimise(loss, start):
         point = loss.evaluate(np.maximum(weights, 1e-9))
         return point.value, -point.gains
 
-    found = minimize(
-        value_and_slope,
-        start,
-        jac=True,
-        method="SLSQP",
-        bounds=[(1e-9, 1.0)] * len(start),
-        constraints={"type": "ineq", "fun": lambda w: 1.0 - w.sum()},
-        options={"maxiter": 30, "ftol": 1e-12},
-    )
+    with warnings.catch_warnings():
+        # Before version 1.16 SciPy may leave the bounds by a rounding error.
+        warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)
+        found = minimize(
+            value_and_slope,
+            start,
+            jac=True,
+            method="SLSQP",
+            bounds=[(1e-9, 1.0)] * len(start),
+            constraints={"type": "ineq", "fun": lambda w: 1.0 - w.sum()},
+            options={"maxiter": 30, "ftol": 1e-12},
+        )
     return loss.evaluate(found.x / max(found.x.sum(), 1.0)).value
 
 
