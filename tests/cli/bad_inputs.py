@@ -31,6 +31,7 @@ TEXTS = (
     *("1e999", "-1", "0", "1,,2", "nan", "None", "True", "auto", CALL, f"rbf(gamma={CALL})"),
     *("rbf(gamma=0.5", "rbf)", "rbf()", "rbf(1)", "rbf(**{})", "rbf(gamma=[1])", "RBF(gama=1)"),
     *("rbf(gamma=" + "(" * 300, "rbf(gamma=-1)", "rbf(gamma='x')", "linear", "spectrum(k=0)"),
+    *("a.csv:*", "b.csv:*e", "clinic.csv:[*", "*:*", "model.skops:*"),
     *("lambda: 0", "precomputed", "nystrom:0", "nystrom:x", "random:", "nystrom:-5", "exact"),
 )
 CELLS = (

@@ -155,7 +155,11 @@ def write_responses():
         "words.csv", index=False
     )
     frame = pd.DataFrame(voxels, columns=["left", "right"]).round(3)
-    frame.assign(stimulus=range(n), run=np.arange(n) // 10).to_csv("voxels.csv", index=False)
+    frame = frame.assign(stimulus=range(n), run=np.arange(n) // 10)
+    frame.to_csv("voxels.csv", index=False)
+    many = voxels @ rng.normal(size=(2, 30)) + 0.3 * rng.normal(size=(n, 30))
+    many = pd.DataFrame(many, columns=[f"v{k:02d}" for k in range(30)]).round(3)
+    many.assign(stimulus=range(n), run=frame["run"]).to_csv("many.csv", index=False)
 
 
 @pytest.mark.slow
@@ -176,8 +180,24 @@ def test_brain_responses(at, run):
         assert (
             np.corrcoef(held_out[f"target_{voxel}"], held_out[f"prediction_{voxel}"])[0, 1] > 0.7
         )
+    # All voxels of a file: neither the index nor the groups are among them.
+    options = (*views, "--match-ids", "number", *QUICK)
+    many = ("--target", "many.csv:*", "--groups", "many.csv:run")
+    more = ("--report", "many.html", "--predictions", "many_left.csv", "--output", "many.skops")
+    out = done(run, "fit", *options, *many, *more)
+    assert "60 samples, 30 targets" in out
+    assert "and 20 more" in out
+    score = next(line for line in out.splitlines() if line.startswith("MKRidgeCV: mean R²"))
+    assert score.split()[6].strip(",") in page("many.html")
+    assert list(pd.read_csv("many_left.csv"))[1:31] == [f"target_v{k:02d}" for k in range(30)]
+    new = ("--view", "sounds=sounds.csv", "--view", "words=words.csv", "--match-ids", "number")
+    out = done(run, "predict", "many.skops", *new)
+    assert out.splitlines()[0].endswith("prediction_v28,prediction_v29")
+    out = done(run, "importance", "many.skops", "--resamples", "0")
+    assert "words" in out
     few = ("--methods", "fisher,constant,linear", "--folds", "3")
-    out = done(run, "compare", *options[:-4], *few)
+    options = (*views, *targets, *QUICK, "--groups", "voxels.csv:run", "--match-ids", "number")
+    out = done(run, "compare", *options, *few)
     assert "linear" in out
 
 

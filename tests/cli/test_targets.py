@@ -145,6 +145,30 @@ def test_several_targets_that_cannot_be_learnt(targets, run, columns, more, sent
         assert sentence in err
 
 
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [("*e*", None), ("[dw]*", ["dose", "weight"]), ("dos*", ["dose"])],
+)
+def test_targets_by_a_pattern(targets, run, pattern, names):
+    given = ("--target", f"targets.csv:{pattern}", "--groups", "targets.csv:centre")
+    code, out, err = run("fit", *VIEWS, *given, *QUICK, "--output", "m.skops")
+    if names is None:  # texts are among them, but not the groups
+        assert code == 1
+        assert "centre" not in err
+        assert "classes and 'dose' has numbers" in err or "are labels" in err
+        return
+    assert (code, err) == (0, "")
+    assert all(f"target '{name}'" in out for name in names)
+    assert f"{len(names)} targets" in out or len(names) == 1
+
+
+def test_a_pattern_without_columns(targets, run):
+    given = ("--target", "targets.csv:z*")
+    code, _, err = run("fit", *VIEWS, *given, *QUICK, "--output", "m.skops")
+    assert code == 1
+    assert "'targets.csv' has no columns 'z*' to predict; it has 'id', 'grade', 'dose'" in err
+
+
 @pytest.mark.slow
 def test_several_targets_in_a_specification(targets, folder, run):
     text = 'index = "id"\ntarget = ["targets.csv:dose", "targets.csv:weight"]\n'

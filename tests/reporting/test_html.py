@@ -11,8 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from manykernels import MKFDA, report
+from manykernels import MKFDA, MKRidge, report
 from manykernels.display.base import COLORS, GREY
+from manykernels.kernels import Linear
 from manykernels.reporting.html import (
     DiagonalDisplay,
     importance_picture,
@@ -318,3 +319,22 @@ def test_names_in_pictures_are_escaped_and_drawn_without_a_warning():
     assert found.unbalanced == []
     assert any(HOSTILE[0] in text for text in texts(svg))
     assert any("half �, bell �" in text for text in texts(svg))
+
+
+def test_many_targets_are_a_table_and_a_few_pictures():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    Y = X @ rng.standard_normal((3, 9)) + 0.1 * rng.standard_normal((40, 9))
+    Y[:, 0] = 1.0  # a constant target has no R²
+    model = MKRidge(Linear(), reg=0.1).fit(X, Y)
+    made = report(model, X, Y, importance=False)
+    page = made.html
+    assert page.count("Predicted and true values, target") == 2 * 6
+    rows = re.findall(r"<tr><th scope=\"row\">target (\d)</th>(.*?)</tr>", page)
+    assert [number for number, _ in rows[-9:]] == list("012345678")
+    scores = {row["name"]: row for row in made.data["judged"]["targets"]}
+    shown = [re.findall("<td>(.*?)</td>", cells) for _, cells in rows[-9:]]
+    assert [cells[0] for cells in shown] == [
+        "",
+        *(f"{scores[f'target {k}']['scores'][0]['value']:.3f}" for k in range(1, 9)),
+    ]

@@ -77,7 +77,8 @@ Target = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="Column to predict, in the file of any view, or FILE:COLUMN. It is never used as a "
-        "feature. Repeat the option for several numbers, or for several labels that are 0 or 1.",
+        "feature. Repeat the option for several numbers, or for several labels that are 0 or 1; "
+        "FILE:* are all columns of a file.",
     ),
 ]
 Time = Annotated[

@@ -167,6 +167,8 @@ def _escaped(cell: object) -> object:
 
 # Largest number of classes whose counts are printed.
 _MOST_COUNTED = 6
+# Largest number of targets that are described.
+_MOST_TARGETS = 10
 # Largest number of sets or kernels whose weights are printed.
 _MOST_BARS = 20
 
@@ -192,7 +194,7 @@ def fit(
     scoring = next(iter(request.scoring), None)
     model = with_progress(estimator_for(request, samples, scoring))
     model.fit(samples.X, samples.y, **samples.about)
-    notes = {"samples": request.notes(output.parent)}
+    notes = {"samples": replace(request, columns=samples.columns).notes(output.parent)}
     outputs.add("model", output, lambda path: save(model, path, notes=notes))
     outputs.add("report", report, lambda path: write_report(model, samples, path))
     outputs.add(
@@ -265,13 +267,15 @@ def say_samples(request: Request, samples: Samples) -> None:
         )
     elif samples.names:
         say(f"{len(y)} samples, {len(samples.names)} targets")
-        for name in samples.names:
+        for name in samples.names[:_MOST_TARGETS]:
             if samples.task == "classification":
                 say(f"target {name!r}: a label, that {y[name].sum()} samples have")
             else:
                 say(f"target {name!r}: {_target(y[name], request, samples.task)}")
+        if len(samples.names) > _MOST_TARGETS:
+            say(f"and {len(samples.names) - _MOST_TARGETS} more")
     else:
-        say(f"{len(y)} samples, target {names['target']!r}: {_target(y, request, samples.task)}")
+        say(f"{len(y)} samples, target {str(y.name)!r}: {_target(y, request, samples.task)}")
     for role in ("groups", "strata"):
         if role in samples.about:
             say(f"{samples.about[role].nunique()} {role} by {names[role]!r}")

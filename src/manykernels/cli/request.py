@@ -337,7 +337,9 @@ class Request:
         predicted = [
             column.name for column in self.columns if column.role in ("target", "time", "event")
         ]
-        return " and ".join(map(repr, predicted))
+        few = predicted if len(predicted) < 4 else predicted[:3]
+        more = f" and {len(predicted) - 3} more" if len(predicted) > len(few) else ""
+        return f"{', '.join(map(repr, few))}{more}" if more else " and ".join(map(repr, few))
 
     def notes(self, folder: Path) -> dict[str, Any]:
         """Return the specification of the samples for a model in a folder, as plain values.

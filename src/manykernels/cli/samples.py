@@ -2,7 +2,9 @@
 
 import re
 import shlex
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -186,14 +188,15 @@ class Samples:
     `X` are views or precomputed kernels, `labels` the names of the samples, `y` the target: a
     Series, a data frame of several, or for survival times one with the columns event and time.
     `about` has other arguments of ``fit``, a Series each: the groups of the samples, and for
-    survival times their strata and entries.
+    survival times their strata and entries. `columns` are the targets and these, by name.
     """
 
     X: Any
     labels: pd.Index
     y: Any
     task: str
-    about: dict[str, pd.Series] = field(default_factory=dict)
+    about: dict[str, pd.Series]
+    columns: tuple[Column, ...]
 
     @property
     def precomputed(self) -> bool:
@@ -215,6 +218,7 @@ def training_samples(request: Request) -> Samples:
     texts = [column.name for column in request.columns if column.role in ("groups", "strata")]
     reading = Reading(request, request.index, texts)
     contents = {view.name: reading.of(view) for view in request.with_target().views}
+    request = replace(request, columns=tuple(dict.fromkeys(named_columns(request, reading))))
     files = {
         column: list(contents.values()) if column.file is None else [reading.contents(column.file)]
         for column in request.columns
@@ -261,7 +265,7 @@ def training_samples(request: Request) -> Samples:
         for column in request.columns
         if column.role in _ABOUT
     }
-    return Samples(X, labels, y, task, about)
+    return Samples(X, labels, y, task, about, request.columns)
 
 
 # Columns that every sample has a value of, by their role: what the value is, and a way out.
@@ -292,6 +296,26 @@ def values_of(values: pd.Series, column: Column, labels: pd.Index) -> pd.Series:
             "must be numbers, in the unit of the times."
         )
     return numbers
+
+
+def named_columns(request: Request, reading: Reading) -> Iterator[Column]:
+    """Yield the columns of a request; a target such as ``voxels.csv:v*`` stands for several."""
+    others = {request.index, *(column.name for column in request.columns)}
+    for column in request.columns:
+        names: list[str] = []
+        if column.role == "target" and column.file is not None and "*" in column.name:
+            names = [str(name) for name in reading.contents(column.file).columns]
+        if not names or column.name in names:
+            yield column
+            continue
+        matching = [name for name in names if fnmatchcase(name, column.name)]
+        matching = [name for name in matching if name not in others]
+        if not matching:
+            raise DataError(
+                f"{str(column.file)!r} has no columns {column.name!r} to predict; it has "
+                f"{listed(names)}."
+            )
+        yield from (replace(column, name=name) for name in matching)
 
 
 def refuse_different_lengths(contents: list[Contents]) -> None:

@@ -202,6 +202,8 @@ def prediction_picture(target: dict[str, Any], number: int) -> dict[str, Any]:
 
 # Number of kernels, or of views, that are listed; the others can be unfolded.
 _LISTED = 25
+# Number of targets with a picture.
+_DRAWN = 6
 
 
 def importance_picture(importance: dict[str, Any]) -> dict[str, Any]:
@@ -411,7 +413,8 @@ def _context(data: dict[str, Any]) -> dict[str, Any]:
         pictures["calibration"] = calibration_picture(judged["calibration"])
     if judged and "targets" in judged:
         pictures["predictions"] = [
-            prediction_picture(target, number) for number, target in enumerate(judged["targets"])
+            prediction_picture(target, number)
+            for number, target in enumerate(judged["targets"][:_DRAWN])
         ]
     if judged and "curves" in judged:
         pictures["curves"] = curves_picture(judged["curves"])
@@ -440,7 +443,16 @@ def _context(data: dict[str, Any]) -> dict[str, Any]:
         "most_of_views": max(view["share"] for view in data["learnt"]["view_shares"]) or 1.0,
         "most_of_groups": max(max(group["shares"]) for group in data["learnt"]["groups"]) or 1.0,
         "listed": _LISTED,
+        "most_targets": _DRAWN,
+        "target_scores": _names_of_scores(data.get("judged", {})),
     }
+
+
+def _names_of_scores(judged: dict[str, Any]) -> list[str]:
+    """Return the names of the scores of several targets; constant ones have fewer."""
+    names = (score["name"] for target in judged.get("targets", []) for score in target["scores"])
+    first = list(dict.fromkeys(names))
+    return [name for name in first if name == "R²"] + [name for name in first if name != "R²"]
 
 
 @cache
