@@ -166,3 +166,26 @@ def test_log_losses_and_their_ranks():
     lines = defaults.log_losses([one]).splitlines()
     cells = [[cell.strip() for cell in line.split("|")[2:5]] for line in lines[2:]]
     assert cells == [["0.200", "0.500", "0.500"], ["1.0", "2.5", "2.5"]]
+
+
+def test_times_of_machines():
+    one, other = (results([0.9] * 2, [0.9] * 2, name=name) for name in ("mfeat", "sonar"))
+    assert defaults.times([one]) == []
+    for some, seconds in ((one, 3.0), (other, 1.0)):
+        some.scores = {
+            Contender("MKSVCCV", make=dict, ours=True): [Score(0.9, 0.1, seconds)] * 2,
+            Contender("tuned SVC", make=dict): [Score(0.9, 0.1, 2.0)] * 2,
+        }
+    (line,) = defaults.times([one, other])
+    assert "median 1.00, from 0.50 (Sonar) to 1.50 (Multiple Features)" in line
+    assert "held" in line
+
+
+def test_what_was_measured_in_the_last_run_is_told():
+    one = results([0.9] * 2, [0.8] * 2)
+    names = [contender.name for contender in one.scores]
+    part = {**one.plain(), "environment": measured_with()}
+    assert "Only" not in defaults.page({"mfeat": part})
+    part["earlier"] = names[1:]
+    assert f"Only {names[0]} were measured in the last run." in defaults.page({"mfeat": part})
+    assert Results.of("mfeat", part).plain()["earlier"] == names[1:]

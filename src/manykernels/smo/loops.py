@@ -279,7 +279,8 @@ def _best_bias(
                 varying[n_left] = k
                 n_left += 1
         n_varying = n_left
-    return 0.5 * (low + high)
+    bias: float = 0.5 * (low + high)
+    return bias
 
 
 @compiled()

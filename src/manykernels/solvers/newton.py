@@ -5,7 +5,8 @@ conic program (:mod:`~manykernels.solvers.programs`), and tries other steps if F
 enough there. The gap is tested before the Hessian is computed, so the last iteration needs none.
 
 The start is the minimiser of a coarse loss if there is one. Many kernels on a simplex, where
-most weights are zero, are solved on active sets.
+most weights are zero, are solved on active sets. Above p = 1, with more kernels than samples,
+steps without a model are tried first.
 """
 
 from __future__ import annotations
