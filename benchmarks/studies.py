@@ -2,11 +2,11 @@
 
     python -m benchmarks.studies [--quick] [--sets breast_tcga,mfeat] [--divisions 5] [--write]
 
-Nothing is chosen by looking at test data: `MKFDACV` and `MKCoxCV` have their default kernels (on
-photographs of flowers the χ² kernels of the paper) and choose p and λ by cross-validation on the
-training rows. The code shown for each study is the code that was run, in a checkout of the
-repository, where `benchmarks/_data.py` reads the files (figures of survival are those of its own
-page, whose script runs the same fits).
+Nothing is chosen by looking at test data: `MKFDACV` and `MKCoxCV` have their default kernels (for
+photographs of flowers the χ² kernels of the paper, for proteins those of [their page](protein.md))
+and choose p and λ by cross-validation on the training rows. The code shown for each study is the
+code that was run, in a checkout of the repository, where `benchmarks/_data.py` reads the files
+(figures of survival are those of its own page, whose script runs the same fits).
 
 How the defaults were reached: the default kernels are those that had the best mean accuracy on the
 data sets of the page on [defaults](defaults.md). Among these were the 150 training tumours of the
@@ -113,19 +113,20 @@ for seed in range({n_seeds}):
 CODE_PROTEINS = """
 import numpy as np
 from benchmarks import _data
-from benchmarks.protein import parts
+from benchmarks.protein import kernels, parts
 from sklearn.model_selection import train_test_split
-from manykernels import MKFDACV
+from manykernels import MKFDACV, kernels_for
 
 sequences, places = _data.multiloc()
 mixed = np.random.default_rng(0).permutation(len(places))
 rows = np.concatenate([mixed[places[mixed] == place][:100] for place in np.unique(places)])
 X, y = parts(sequences[rows]), places[rows]  # the whole, its first 60 and its last 15 letters
+strings = kernels_for(X, kernels())  # letters, words, gaps and mismatches, by part
 for seed in range({n_seeds}):
     train, test, y_train, y_test = train_test_split(
         X, y, test_size=0.2, stratify=y, random_state=seed
     )
-    model = MKFDACV().fit(train, y_train)
+    model = MKFDACV(strings).fit(train, y_train)
     print(model.score(test, y_test))
 """
 CODE_SURVIVAL = """
