@@ -145,9 +145,7 @@ def test_several_targets_that_cannot_be_learnt(targets, run, columns, more, sent
         assert sentence in err
 
 
-@pytest.mark.parametrize(
-    ("pattern", "names"), [("[dw]*", ["dose", "weight"]), ("dos*", ["dose"])]
-)
+@pytest.mark.parametrize(("pattern", "names"), [("[dw]*", ["dose", "weight"]), ("dos*", ["dose"])])
 def test_targets_by_a_pattern(targets, run, pattern, names):
     given = ("--target", f"targets.csv:{pattern}", "--groups", "targets.csv:centre")
     code, out, err = run("fit", *VIEWS, *given, *QUICK, "--output", "m.skops")
