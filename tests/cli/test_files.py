@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import manykernels as mk
 from manykernels.cli.console import DataError
-from manykernels.cli.files import How, read
+from manykernels.cli.files import ReadOptions, read
 from manykernels.cli.reading import matched
 from tests.cli.conftest import BOTH, QUICK, N, frames
 
@@ -234,7 +234,7 @@ def test_tables_that_cannot_be_turned(folder, run):
 def test_labels_and_numbers_of_a_turned_table(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("f;s1;s2\nx;1,5;2\npatient;007;008\nsite;a;\n")
-    contents = read(path, How(texts=("patient",), transpose=True))
+    contents = read(path, ReadOptions(texts=("patient",), transpose=True))
     assert list(contents.labels) == ["s1", "s2"]
     assert contents.columns["x"].tolist() == [1.5, 2.0]
     assert contents.columns["patient"].tolist() == ["007", "008"]

@@ -371,7 +371,7 @@ def is_readable(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class How:
+class ReadOptions:
     """Options for reading a file.
 
     Attributes
@@ -396,7 +396,7 @@ class How:
     n_columns: int | None = None
 
 
-def read(path: Path, how: How = How()) -> Contents:
+def read(path: Path, options: ReadOptions = ReadOptions()) -> Contents:
     """Read a file."""
     reader = READERS.get(_suffix(path))
     if reader is None:
@@ -411,10 +411,10 @@ def read(path: Path, how: How = How()) -> Contents:
         raise DataError(f"{str(path)!r} is not a file.")
     if path.suffix.lower() in _PACKERS and reader not in (_separated, _fasta):
         raise DataError(f"{str(path)!r} is compressed: unpack it first.")
-    if how.transpose and reader not in (_separated, _parquet, _excel):
+    if options.transpose and reader not in (_separated, _parquet, _excel):
         raise DataError(f"{str(path)!r} is not a table that --transpose could turn.")
     try:
-        return reader(path, how)
+        return reader(path, options)
     except DataError:
         raise
     except Exception as error:  # libraries raise many kinds of errors about damaged files
@@ -472,7 +472,7 @@ def _opened(path: Path) -> IO[bytes]:
     return zstandard.open(path, "rb")
 
 
-def _separated(path: Path, how: How) -> Contents:
+def _separated(path: Path, options: ReadOptions) -> Contents:
     """Read a text file with a line per sample, separated by commas, semicolons or tabs."""
     n_bytes = path.stat().st_size
     if path.suffix.lower() in _PACKERS:
@@ -482,14 +482,14 @@ def _separated(path: Path, how: How) -> Contents:
     refuse_too_large(path, n_bytes, "read_csv")
     with _opened(path) as file:
         start = file.read(_LOOKED_AT)
-    encoding = how.encoding or _encoding(path, start)
+    encoding = options.encoding or _encoding(path, start)
     text = start.decode(encoding, errors="replace")
     if "\0" in text:
         raise ValueError("it is not text")
     header = next(iter(text.splitlines()), "")
     separator = max(",;\t|", key=header.count)
     comma = separator == ";" and re.search(r"(^|;)-?\d+,\d", text, re.MULTILINE) is not None
-    options = {
+    parser_options = {
         "sep": separator,
         "decimal": "," if comma else ".",
         "low_memory": False,
@@ -501,19 +501,19 @@ def _separated(path: Path, how: How) -> Contents:
             names = pd.read_csv(file, header=None, nrows=1, dtype=str, **first)
         names = names.iloc[0].fillna("")
         _refuse_duplicates([name.strip() for name in names])
-        if how.transpose and "" in list(names[1:]):
+        if options.transpose and "" in list(names[1:]):
             raise ValueError("its first row must have the name of a sample in every column")
         # Text keeps labels such as 007.
-        dtype: Any = {name: str for name in names if name.strip() in how.texts}
+        dtype: Any = {name: str for name in names if name.strip() in options.texts}
         with _opened(path) as file:
-            dtype = str if how.transpose else dtype
-            frame = pd.read_csv(file, dtype=dtype, encoding=encoding, **options)
+            dtype = str if options.transpose else dtype
+            frame = pd.read_csv(file, dtype=dtype, encoding=encoding, **parser_options)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"its text is not encoded as {encoding}: pass its encoding as --encoding, such as "
             "--encoding cp1252"
         ) from error
-    if not how.transpose:
+    if not options.transpose:
         return Contents(path, _named_columns(frame))
     features, labels = _turned_names(frame)
     # Columns of numbers are recognised when the turned table is read as text.
@@ -522,8 +522,8 @@ def _separated(path: Path, how: How) -> Contents:
     writer.writerow(features)
     writer.writerows(frame.iloc[:, 1:].to_numpy(dtype=object, na_value="").T)
     buffer.seek(0)
-    types = {name: str for name in features if name in how.texts}
-    frame = pd.read_csv(buffer, dtype=types, skip_blank_lines=False, **options)
+    types = {name: str for name in features if name in options.texts}
+    frame = pd.read_csv(buffer, dtype=types, skip_blank_lines=False, **parser_options)
     return Contents(path, _named_columns(frame), labels)
 
 
@@ -561,7 +561,7 @@ def _turned_names(frame: pd.DataFrame) -> tuple[list[str], pd.Index]:
     return features, pd.Index([str(name).strip() for name in frame.columns[1:]])
 
 
-def _excel(path: Path, how: How) -> Contents:
+def _excel(path: Path, options: ReadOptions) -> Contents:
     """Read the first sheet of an Excel file."""
     try:
         import openpyxl  # type: ignore[import-untyped]  # noqa: F401
@@ -580,24 +580,24 @@ def _excel(path: Path, how: How) -> Contents:
             raise ValueError(f"its first sheet, {first!r}, is empty")
         names = names.iloc[0].fillna("")
         _refuse_duplicates([name.strip() for name in names])
-        dtype = {name: str for name in names if name.strip() in how.texts}
+        dtype = {name: str for name in names if name.strip() in options.texts}
         frame = file.parse(first, dtype=dtype)
     if others:
         note(f"{str(path)!r} has several sheets: the first, {first!r}, is read.")
-    return _of_types(path, frame, how)
+    return _of_types(path, frame, options)
 
 
-def _of_types(path: Path, frame: pd.DataFrame, how: How) -> Contents:
+def _of_types(path: Path, frame: pd.DataFrame, options: ReadOptions) -> Contents:
     """Return the contents of a table whose cells have types."""
-    if not how.transpose:
+    if not options.transpose:
         return Contents(path, _named_columns(frame))
     features, labels = _turned_names(frame)
-    types = {name: str for name in features if name in how.texts}
+    types = {name: str for name in features if name in options.texts}
     columns = frame.iloc[:, 1:].T.reset_index(drop=True).set_axis(features, axis=1)
     return Contents(path, _named_columns(columns.infer_objects().astype(types)), labels)
 
 
-def _parquet(path: Path, how: How) -> Contents:
+def _parquet(path: Path, options: ReadOptions) -> Contents:
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
@@ -612,7 +612,7 @@ def _parquet(path: Path, how: How) -> Contents:
     frame = pd.read_parquet(path)
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
-    return _of_types(path, frame, how)
+    return _of_types(path, frame, options)
 
 
 def _named_columns(frame: pd.DataFrame) -> pd.DataFrame:
@@ -634,7 +634,7 @@ def _refuse_duplicates(names: list[str]) -> None:
 # -- sequences -------------------------------------------------------------------------------
 
 
-def _fasta(path: Path, how: How) -> Contents:
+def _fasta(path: Path, options: ReadOptions) -> Contents:
     if path.suffix.lower() == ".zst":
         raise ValueError("unpack it first, or compress it as .gz")
     if path.suffix.lower() == ".gz":
@@ -657,31 +657,31 @@ def _unpacked(path: Path) -> int:
 # -- kernels ---------------------------------------------------------------------------------
 
 
-def _npz(path: Path, how: How) -> Contents:
+def _npz(path: Path, options: ReadOptions) -> Contents:
     refuse_bomb(path, size_of_npz(path))
-    return _of_arrays(path, read_npz(path), how)
+    return _of_arrays(path, read_npz(path), options)
 
 
-def _npy(path: Path, how: How) -> Contents:
+def _npy(path: Path, options: ReadOptions) -> Contents:
     content = path.read_bytes()
     check_array(content, path.name)
     # The name is the same for training and new samples, whatever the names of their files.
-    return _of_arrays(path, {"kernel": np.load(io.BytesIO(content), allow_pickle=False)}, how)
+    return _of_arrays(path, {"kernel": np.load(io.BytesIO(content), allow_pickle=False)}, options)
 
 
-def _mat(path: Path, how: How) -> Contents:
-    return _of_arrays(path, read_mat(path, _most_bytes(path), how.n_columns), how)
+def _mat(path: Path, options: ReadOptions) -> Contents:
+    return _of_arrays(path, read_mat(path, _most_bytes(path), options.n_columns), options)
 
 
-def _of_arrays(path: Path, arrays: dict[str, np.ndarray], how: How) -> Contents:
-    kernels, columns = sorted_arrays(arrays, how.n_columns)
+def _of_arrays(path: Path, arrays: dict[str, np.ndarray], options: ReadOptions) -> Contents:
+    kernels, columns = sorted_arrays(arrays, options.n_columns)
     return Contents(path, pd.DataFrame(columns), matrices=kernels)
 
 
 # -- single cells ----------------------------------------------------------------------------
 
 
-def _modality(path: Path, how: How) -> Contents:
+def _modality(path: Path, options: ReadOptions) -> Contents:
     """Read a modality of MuData, or a table of AnnData, with the columns of ``obs``."""
     try:
         if path.suffix.lower() == ".h5mu":
@@ -694,15 +694,15 @@ def _modality(path: Path, how: How) -> Contents:
         ) from error
     data = (package.read_h5mu if path.suffix.lower() == ".h5mu" else package.read_h5ad)(path)
     layers = [name for name in getattr(data, "layers", None) or () if name is not None]
-    of_layer = how.part in layers and how.part not in data.obsm
-    tables = named_tables(data, layer=how.part if of_layer else None)
-    if how.part is None and len(tables) > 1 and "X" not in tables:
+    of_layer = options.part in layers and options.part not in data.obsm
+    tables = named_tables(data, layer=options.part if of_layer else None)
+    if options.part is None and len(tables) > 1 and "X" not in tables:
         raise DataError(
             f"{str(path)!r} has several tables: select one, as in "
             f"--view {next(iter(tables))}={path.name}:{next(iter(tables))}; "
             f"there are {listed(tables)}."
         )
-    name = how.part or ("X" if "X" in tables else next(iter(tables)))
+    name = options.part or ("X" if "X" in tables else next(iter(tables)))
     if name not in tables:
         raise DataError(f"{str(path)!r} has no table {name!r}, only {listed([*tables, *layers])}.")
     labels = pd.Index([str(label) for label in tables[name].labels])
@@ -714,7 +714,7 @@ def _modality(path: Path, how: How) -> Contents:
 
 
 #: Readers by file suffix.
-READERS: dict[str, Callable[[Path, How], Contents]] = {
+READERS: dict[str, Callable[[Path, ReadOptions], Contents]] = {
     ".csv": _separated,
     ".tsv": _separated,
     ".txt": _separated,

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from .console import DataError, listed, note
-from .files import WITH_PARTS, Contents, How, is_readable, read
+from .files import WITH_PARTS, Contents, ReadOptions, is_readable, read
 from .request import Request, ViewRequest
 
 
@@ -46,7 +46,7 @@ class Reading:
     def _read(self, path: Path, part: str | None = None) -> Contents:
         transpose = path in self._request.transposed
         encoding = self._request.encoding
-        return read(path, How(part, self._texts, encoding, transpose, self._n_columns))
+        return read(path, ReadOptions(part, self._texts, encoding, transpose, self._n_columns))
 
     def of(self, view: ViewRequest) -> Contents:
         """Return the contents of the file of a view."""
