@@ -96,12 +96,13 @@ def index() -> str:
         groups.setdefault((row.paper, row.place, name), []).append(row)
     listed: list[tuple[tuple[str, str, str], list[PaperRow]]] = [*groups.items()]
     listed += [((paper, place, ""), []) for paper, place in WITHOUT_FIGURES]
-    cells = []
+    tables: dict[str, list[list[str]]] = {}
     for (paper, place, name), rows in sorted(listed, key=lambda item: _order(*item[0])):
+        cells = tables.setdefault(paper, [])
         if not rows:
             what, page = WITHOUT_FIGURES[paper, place]
             link = f"[{page}]({page}.md)" if page else ""
-            cells.append([paper, place, what, link, *[""] * 5])
+            cells.append([place, what, link, *[""] * 5])
             continue
         names = dict.fromkeys(row.data for row in rows)
         data = ", ".join(names) if rows[0].same_data else f"{', '.join(names)} (stand-in)"
@@ -109,10 +110,8 @@ def index() -> str:
             sum(row.outcome == outcome for row in rows) for outcome in (WITHIN, ABOVE, BELOW)
         ]
         numbers.append(sum(row.outcome != WITHIN and not row.reason for row in rows))
-        link = f"[{name}]({name}.md)"
-        cells.append([paper, place, data, link, str(len(rows)), *map(str, numbers)])
-    header = ["paper", "table or figure", "data", "page", "rows", "within two standard errors"]
-    header += ["above", "below", "unexplained"]
+        cells.append([place, data, f"[{name}]({name}.md)", str(len(rows)), *map(str, numbers)])
+    header = ["", "data", "page", "rows", "within", "above", "below", "unexplained"]
     same = [row for _, row in paper_rows() if row.same_data]
     other = [row for _, row in paper_rows() if not row.same_data]
     parts = [
@@ -124,7 +123,7 @@ def index() -> str:
         "seconds have no counts. [The methods by paper](../methods.md) has the code.",
         f"On the data of the papers: {counted(same)}.\n\nOn other data, which stand in for those "
         f"that are not available: {counted(other)}.",
-        markdown(header, cells, n_left=4),
+        *(f"## {paper}\n\n{markdown(header, cells, n_left=3)}" for paper, cells in tables.items()),
     ]
     return "\n\n".join(parts) + "\n"
 

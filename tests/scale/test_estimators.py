@@ -752,6 +752,10 @@ def test_the_estimate_is_that_of_the_measured_fits(monkeypatch):
     announce_long_fit(mk.MKRidgeCV(), 4898, 7, 40)
     minutes = int(re.search(r"about (\d+) minutes", told[0])[1])
     assert 3 <= minutes <= 5
+    assert 'approximation="nystrom"' in told[0]
+    # Ready-made kernels cannot be approximated.
+    announce_long_fit(mk.MKRidgeCV("precomputed"), 4898, 7, 40)
+    assert told[1].endswith(f"about {minutes} minutes or more. A grid of fewer points takes less.")
 
 
 def test_memory_errors_name_the_approximation():

@@ -646,10 +646,14 @@ def announce_long_fit(
         return  # matrices that do not fit into memory are refused when they are computed
     name, gib = type(estimator).__name__, 8.0 * entries / GIB
     sizes = f"{n_rows} rows and {n_kernels} kernels, whose matrices take {gib:.1f} GiB"
-    if hasattr(estimator, "approximation"):
-        time = (
-            f"{seconds / 60.0:.0f} minutes" if seconds < 5400.0 else f"{seconds / 3600:.0f} hours"
+    time = f"{seconds / 60.0:.0f} minutes" if seconds < 5400.0 else f"{seconds / 3600:.0f} hours"
+    if estimator._is_precomputed:  # without the table there are no features
+        shorter = "" if n_points is None else " A grid of fewer points takes less."
+        warn_caller(
+            f"{name} learns from {sizes}, in about {time} or more.{shorter}",
+            UserWarning,
         )
+    elif hasattr(estimator, "approximation"):
         hinge = ' and loss="squared_hinge"' if getattr(estimator, "loss", "") == "hinge" else ""
         warn_caller(
             f'{name} learns from {sizes}, in about {time} or more. approximation="nystrom"{hinge} '
