@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import _command, certificates, pages
+from benchmarks import gonen2013 as gonen
 from benchmarks._tables import ABOVE, BELOW, WITHIN, PaperRow
 
 NAMES = [name for name, _ in pages.converted()]
@@ -195,6 +196,28 @@ def medium(results):
     return [f"in {results['large']['peak_bytes'] / 2**30:.1f} GiB of memory"]
 
 
+def path(results):
+    (part,) = results.values()
+    folds, closed = (cost["seconds"] / cost["seconds_per_fit"] for cost in part["costs"])
+    seconds = {choice["name"]: choice["seconds"] for choice in part["choices"]}
+    search = seconds.pop("GridSearchCV, five folds")
+    faster = " and ".join(f"{search / ours:.1f}" for ours in seconds.values())
+    return [f"{folds:.0f} single fits", f"in closed form of {closed:.0f}", f"{faster} times"]
+
+
+def gonen2013(results):
+    values = [
+        row for name in gonen.ROWS if name in results for row in gonen.value_rows(results, name)
+    ]
+    within = sum(row.outcome == WITHIN for row in values)
+    statements = gonen.statements(results)
+    agree = sum(gonen.agrees(statement, counts) for statement, counts in statements)
+    return [
+        f"{within} of {len(values)} accuracies and errors within",
+        f"{agree} of {len(statements)} statements",
+    ]
+
+
 REPEATED = [
     importing,
     threads,
@@ -207,6 +230,8 @@ REPEATED = [
     choices,
     missing,
     medium,
+    path,
+    gonen2013,
 ]
 
 
