@@ -101,8 +101,7 @@ def index() -> str:
         cells = tables.setdefault(paper, [])
         if not rows:
             what, page = WITHOUT_FIGURES[paper, place]
-            link = f"[{page}]({page}.md)" if page else ""
-            cells.append([place, what, link, *[""] * 5])
+            cells.append([f"[{place}]({page}.md)" if page else place, what, *[""] * 5])
             continue
         names = dict.fromkeys(row.data for row in rows)
         data = ", ".join(names) if rows[0].same_data else f"{', '.join(names)} (stand-in)"
@@ -110,8 +109,8 @@ def index() -> str:
             sum(row.outcome == outcome for row in rows) for outcome in (WITHIN, ABOVE, BELOW)
         ]
         numbers.append(sum(row.outcome != WITHIN and not row.reason for row in rows))
-        cells.append([place, data, f"[{name}]({name}.md)", str(len(rows)), *map(str, numbers)])
-    header = ["", "data", "page", "rows", "within", "above", "below", "unexplained"]
+        cells.append([f"[{place}]({name}.md)", data, str(len(rows)), *map(str, numbers)])
+    header = ["", "data", "rows", "within", "above", "below", "unexplained"]
     same = [row for _, row in paper_rows() if row.same_data]
     other = [row for _, row in paper_rows() if not row.same_data]
     parts = [
@@ -123,7 +122,7 @@ def index() -> str:
         "seconds have no counts. [The methods by paper](../methods.md) has the code.",
         f"On the data of the papers: {counted(same)}.\n\nOn other data, which stand in for those "
         f"that are not available: {counted(other)}.",
-        *(f"## {paper}\n\n{markdown(header, cells, n_left=3)}" for paper, cells in tables.items()),
+        *(f"## {paper}\n\n{markdown(header, cells, n_left=2)}" for paper, cells in tables.items()),
     ]
     return "\n\n".join(parts) + "\n"
 
