@@ -306,7 +306,8 @@ ACCURACY = "accuracy, %"
 
 def _summary(name: str, study: dict[str, Any]) -> list[list[str]]:
     """Rows of the first table."""
-    title, seconds = TITLES[name].split(",")[0], f"{study['seconds']:.2g}"
+    digits = 2 if study["seconds"] < 10.0 else 3
+    title, seconds = TITLES[name].split(",")[0], f"{study['seconds']:.{digits}g}"
     n_train, n = study["n_train"], study["n_test"]
     if name == BREAST:
         rows = []
