@@ -249,8 +249,8 @@ def page(results: Results) -> str:
         f"kernels, timed in turn, processor seconds with one BLAS thread{threads}, the best of "
         f"{repeats}. Memory is the peak "
         f"beyond the kernels, in matrices of m² doubles, at λ = {MEMORY_REG:g}. Earlier: the "
-        "version before left-out outputs and the search for equal rows were made faster, "
-        "measured in the same run.",
+        "version before fits started from solutions on some of the rows that are extrapolated to "
+        "all of them, measured in the same run.",
         environments(results),
         "## Summary",
         "\n".join(f"- {verdicts(problem)}" for problem in problems),
