@@ -234,6 +234,9 @@ def verdicts(result: Result) -> str:
     if both:
         medians = np.median(both, axis=0)
         before = f" (in {len(both)} of the cells {medians[1]:.1f}, and {medians[0]:.1f} earlier)"
+    least = ""
+    if result.floor:
+        least = f", at least {result.floor:.1f}, and {result.step:.1f} for each further evaluation"
     most_matrices = MOST_MATRICES + MOST_PRODUCTS * result.n_kernels * n_outputs / result.n_samples
     return (
         f"{result.name}: "
@@ -241,8 +244,7 @@ def verdicts(result: Result) -> str:
         f"most factorisations {factorizations} "
         f"({_verdict(factorizations, MOST_FACTORIZATIONS)}); "
         f"ratio median {result.ratio:.1f} ({_verdict(result.ratio, aim, 'aim')}){before}, "
-        f"worst {slowest:.1f} ({_verdict(slowest, worst)}), at least {result.floor:.1f} and "
-        f"{result.step:.1f} for each further evaluation; "
+        f"worst {slowest:.1f} ({_verdict(slowest, worst)}){least}; "
         f"memory {result.peak_matrices:.1f} m² "
         f"({_verdict(result.peak_matrices, round(most_matrices, 1))}); "
         f"one single-kernel discriminant {1e3 * result.single_seconds:.3g} ms"

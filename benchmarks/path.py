@@ -210,7 +210,14 @@ def page(results: Results) -> str:
     (part,) = results.values()
     costs = [Cost(**cost) for cost in part["costs"]]
     choices = [Choice(**choice) for choice in part["choices"]]
-    n_judged, least = part["n_rows"] - part["n_learn"], part["least_seconds"]
+    n_judged, least = part["n_rows"] - part["n_learn"], part.get("least_seconds")
+    bound = []
+    if least is not None:
+        bound.append(
+            "One evaluation of the loss (sum, factorisation, products) for each model of the five "
+            f"folds takes {least:.1f} s, as long as {least / costs[0].seconds_per_fit:.0f} fits: "
+            "no search in which every model has a certificate takes less."
+        )
     *paths, search = choices
     error = np.sqrt(search.held_out * (1 - search.held_out) / n_judged)
     rows = [
@@ -245,9 +252,7 @@ def page(results: Results) -> str:
             "fifty folds out of one fit per point. Factorisations are those of the grid.",
             cost_table(costs, [Cost(**cost) for cost in part.get("earlier", [])]),
             cost_verdicts(costs),
-            "One evaluation of the loss (sum, factorisation, products) for each model of the five "
-            f"folds takes {least:.1f} s, as long as {least / costs[0].seconds_per_fit:.0f} fits: "
-            "no search in which every model has a certificate takes less.",
+            *bound,
             "## Against a search",
             f"All learn from {part['n_learn']} rows, in one process, and are "
             f"judged on the other {n_judged}. The own score is that of the chosen point, on "
