@@ -46,7 +46,7 @@ NOISE = (3, 10)
 IN_CATEGORIES = ("sonar", "ionosphere", "satimage", "wine", "cancer", "digits")
 CLASSIFICATION = [name for name, data in SETS.items() if not data.regression]
 REGRESSION = [name for name, data in SETS.items() if data.regression]
-PARTS = ["machines", "discriminants", "noise", "regressions", "relevance"]
+PARTS = ["few", "machines", "discriminants", "noise", "regressions", "relevance"]
 LARGE_C = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
 
 Sample = tuple[Any, np.ndarray, Any, np.ndarray]
@@ -316,7 +316,7 @@ def measured_parts(chosen: list[str], parts: list[str], n_draws: int) -> Results
     few, more = "few, unbalanced samples", "more samples"
     result: Results = {}
     for part, title, rules, sets, divide in (
-        ("machines", f"Machines, {few}", MACHINES, tables, few_rows),
+        ("few", f"Machines, {few}", MACHINES, tables, few_rows),
         ("machines", f"Machines, {more}", MACHINES, tables, more_rows),
         ("discriminants", f"Discriminants, {more}", DISCRIMINANTS, tables, more_rows),
         ("regressions", "Regressions, R² in points", REGRESSIONS, values, any_rows),
