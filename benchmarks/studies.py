@@ -302,7 +302,13 @@ def page(results: Results) -> str:
             n_left=2,
         ),
         "More about some of these data: [survival](survival.md), kinds of [flowers](flower.md), "
-        "and the places of [proteins](protein.md) in a cell.",
+        "and the places of [proteins](protein.md) in a cell. Examples of the gallery have tasks of "
+        "the same kinds, on data that are simulated or come with scikit-learn: "
+        "[a table that new samples lack](../../examples/data/plot_table_missing_at_test.py), "
+        "[digits](../../examples/start/plot_which_views_matter.py), "
+        "[photographs](../../examples/data/plot_photographs.py), "
+        "[survival](../../examples/machines/plot_survival.py), "
+        "[sequences](../../examples/data/plot_sequences.py).",
         "![Intervals of the fall of the score without each view, one panel for each data "
         "set](../images/studies.png)",
         "How much the accuracy (of survival: the concordance index) falls if a view is left out "
