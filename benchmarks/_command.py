@@ -23,18 +23,24 @@ def command_line(name: str, description: str, sets: list[str]) -> argparse.Argum
     """Parser with the options of all benchmarks: quick, sets and write."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=description)
     parser.add_argument("--quick", action="store_true", help="a part of it, to see it work")
-    parser.add_argument(
-        "--sets",
-        nargs="+",
-        action=_Names,
-        choosable=sets,
-        default=sets,
-        help=f"of {','.join(sets)}, separated by commas or spaces (default: all)",
-    )
+    add_names(parser, "sets", sets)
     parser.add_argument(
         "--write", action="store_true", help=f"write docs/benchmarks/{name}.json and .md"
     )
     return parser
+
+
+def add_names(parser: argparse.ArgumentParser, option: str, names: Iterable[str]) -> None:
+    """Add an option that chooses some of several names, separated by commas or spaces."""
+    names = list(names)
+    parser.add_argument(
+        f"--{option}",
+        nargs="+",
+        action=_Names,
+        choosable=names,
+        default=names,
+        help=f"of {','.join(names)}, separated by commas or spaces (default: all)",
+    )
 
 
 class _Names(argparse.Action):

@@ -33,7 +33,7 @@ import pandas as pd
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import Results, command_line, load, report
+from benchmarks._command import Results, add_names, command_line, load, report
 from benchmarks._default_sets import SETS, Loaded
 from benchmarks._tables import environments, markdown
 from manykernels import MKFDACV, MKSVCCV, MKSVRCV, KernelUnion, MKRidgeCV, kernels_for
@@ -416,7 +416,7 @@ def page(results: Results) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print or write parts of the page."""
     parser = command_line("choices", "Rules by which models decide and are chosen.", list(SETS))
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    add_names(parser, "parts", PARTS)
     options = parser.parse_args(arguments)
     chosen = [name for name in SETS if name in options.sets]
     results = measured_parts(chosen, options.parts, DRAWS_QUICK if options.quick else DRAWS)

@@ -29,8 +29,9 @@ from ..utils.storable import storable
 from .base import FitTask, KernelEstimator
 from .feature_data import FeatureRows, Gathering
 from .inputs import TableSource
-from .kernel_data import Learnt, WeightLearning, joined_certificate, targets_rounding
+from .kernel_data import targets_rounding
 from .training_rows import class_weighted
+from .weights import Learnt, WeightLearning, joined_certificate
 
 # Rows whose features are computed at once in predictions.
 _ROWS_AT_ONCE = 4096
