@@ -16,7 +16,7 @@ from ..kernels import KernelStack
 from ..kernels.on_demand import RegionalKernels
 from ..kernels.transforms import Center
 from ..losses.base import Certificate, Indices, Loss, ProblemSpec
-from ..losses.features import FeatureEvaluation
+from ..losses.features import FeatureEvaluation, FeatureLoss
 from ..losses.inexact import EXACT_ROWS
 from ..losses.square import SquareLoss
 from ..solvers import SOLVERS
@@ -102,8 +102,12 @@ def as_norm(p: float | str) -> float:
 def distinct_rows(loss: Any) -> Any:
     """Return a copy of the loss whose equal rows with equal targets are one row.
 
-    Rows of features, of which only sums are known, stay as they are.
+    Of features only sums are known, in which such rows are one already: only their number changes.
     """
+    if isinstance(loss, FeatureLoss) and loss.sums.n_distinct is not None:
+        distinct = copy(loss)
+        distinct.sums = replace(loss.sums, n_samples=loss.sums.n_distinct())
+        return distinct
     if not isinstance(loss, SquareLoss) or not isinstance(loss.kernels, KernelStack):
         return copy(loss)
     first = _first_equals(loss)
