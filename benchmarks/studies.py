@@ -302,8 +302,8 @@ def page(results: Results) -> str:
             n_left=2,
         ),
         "More about some of these data: [survival](survival.md), kinds of [flowers](flower.md), "
-        "and the places of [proteins](protein.md) in a cell. Examples of the gallery have tasks of "
-        "the same kinds, on data that are simulated or come with scikit-learn: "
+        "and the places of [proteins](protein.md) in a cell. Examples of the gallery have tasks "
+        "of the same kinds, on data that are simulated or come with scikit-learn: "
         "[a table that new samples lack](../../examples/data/plot_table_missing_at_test.py), "
         "[digits](../../examples/start/plot_which_views_matter.py), "
         "[photographs](../../examples/data/plot_photographs.py), "
