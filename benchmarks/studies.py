@@ -27,6 +27,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import partial
 from typing import Any
@@ -39,8 +40,8 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
-from benchmarks._command import PAGES, Results, command_line, load, read_results, write_results
-from benchmarks._tables import environments, markdown, measured_with
+from benchmarks._command import PAGES, Results, command_line, load, read_results, report
+from benchmarks._tables import environments, markdown
 from benchmarks.survival import COHORTS, cohort_folds
 from benchmarks.survival import PUBLISHED as PUBLISHED_INDICES
 from manykernels import MKCox, MKCoxCV, Views, view_importance
@@ -488,22 +489,19 @@ def main(arguments: list[str] | None = None) -> int:
             write_results("studies", {name: study}, page, TITLES)
         return 0
     n_divisions = 2 if options.quick else options.divisions
-    results = {}
-    with threadpool_limits(1):
+
+    def parts() -> Iterator[tuple[str, dict[str, Any]]]:
+        whole = {BREAST: breast_cancer, SURVIVAL: survival}
         for name in options.sets:
-            whole = {BREAST: breast_cancer, SURVIVAL: survival}
             study = load(name, whole.get(name, partial(divided, name, n_divisions)))
-            if study is None:
-                continue
-            results[name] = study
-            print(f"{name}: {study}", file=sys.stderr)
-            if options.write:  # each when it is measured: they take minutes
-                write_results("studies", {name: study}, page, TITLES)
-                draw(read_results("studies")).savefig(
-                    PAGES.parent / "images" / "studies.png", dpi=130
-                )
-    if results and not options.write:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+            if study is not None:
+                print(f"{name}: {study}", file=sys.stderr)
+                yield name, study
+
+    with threadpool_limits(1):
+        results = report("studies", parts(), page, options.write, TITLES)
+    if results and options.write:
+        draw(read_results("studies")).savefig(PAGES.parent / "images" / "studies.png", dpi=130)
     return 0
 
 

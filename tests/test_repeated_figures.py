@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks import _command, certificates, defaults, localized, others, protein
+from benchmarks import _command, certificates, comparison, defaults, localized, others, protein
+from benchmarks import _svm_outer as outer
 from benchmarks import gonen2013 as gonen
 from benchmarks._tables import WITHIN
 
@@ -493,6 +494,49 @@ def core_on_the_index(results):
     ]
 
 
+def machines_of_newton(results):
+    solvers = [
+        outer.from_values(name, part["solvers"])
+        for name, part in results.items()
+        if "solvers" in part
+    ]
+    solves = [row.n_solves for one in solvers for row in one.newton]
+    ratios = [
+        row.seconds / one.newton_at(row.C).seconds
+        for one in solvers
+        for row in [*one.of("silp"), *one.of("reduced-gradient")]
+        if row.reached
+    ]
+    return [
+        f"trains {min(solves)} to {max(solves)} machines for a gap of 1e-4",
+        f"take {min(ratios):.0f} to {max(ratios):.0f} times as long or do not reach the gap",
+    ]
+
+
+def svm_on_the_index(results):
+    duels = [duel for part in results.values() for duel in part.get("duels", [])]
+    ratios = [duel["libsvm"]["seconds"] / duel["cold"]["seconds"] for duel in duels]
+    faster = f"SMO is {min(ratios):.1f} to {max(ratios):.1f} times faster than LIBSVM"
+    return [faster, *machines_of_newton(results)]
+
+
+def large_on_the_index(results):
+    (exact,) = (fit for fit in results["fda"]["fits"] if fit["p"] == 2)
+    (features,) = (fit for fit in results["landmarks"]["fits"] if fit["n_landmarks"] == 400)
+    return [f"take {features['seconds']:.0f} s instead of {exact['seconds']:.0f} s"]
+
+
+def comparison_on_the_index(results):
+    methods = len(comparison.METHODS) - len(comparison.TWO_CLASSES)
+    return [f"{methods} methods on {WORDS[len(results)]} multi-view data sets"]
+
+
+def localized_on_the_index(results):
+    behind = localized.verdicts({name: part["groups"] for name, part in results.items()})[0]
+    loss = behind.split("(")[-1].rstrip(")").replace("-", "−")
+    return [*localized_estimators(results), f"leaves: {loss})"]
+
+
 def scale_on_the_index(results):
     single = {
         fit["rows"]: fit
@@ -533,7 +577,10 @@ TOLD = [
     ("README.md", "scale", a_million_rows),
     ("README.md", "studies", an_incomplete_table),
     ("docs/benchmarks/index.md", "studies", an_incomplete_table),
-    ("docs/benchmarks/index.md", "localized", localized_estimators),
+    ("docs/benchmarks/index.md", "localized", localized_on_the_index),
+    ("docs/benchmarks/index.md", "svm", svm_on_the_index),
+    ("docs/benchmarks/index.md", "large", large_on_the_index),
+    ("docs/benchmarks/index.md", "comparison", comparison_on_the_index),
     ("docs/benchmarks/index.md", "defaults", defaults_on_the_index),
     ("docs/benchmarks/index.md", "others", others_on_the_index),
     ("docs/benchmarks/index.md", "ridge", ridge_on_the_index),
@@ -548,6 +595,7 @@ TOLD = [
     ("docs/explanation/ridge.md", "ridge", ridge_of_several_targets),
     ("docs/explanation/ridge.md", "defaults", defaults_of_evidence),
     ("docs/explanation/machines.md", "choices", choices_of_machines),
+    ("docs/explanation/machines.md", "svm", machines_of_newton),
     ("docs/explanation/localized.md", "localized", localized_estimators),
     ("docs/explanation/solvers.md", "core", factorisations),
     ("docs/how_to/something_else.md", "defaults", defaults_of_something_else),
