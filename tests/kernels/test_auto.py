@@ -406,6 +406,15 @@ NO_CATEGORIES = {
         written(lambda x: f"{x:,.1f}".translate({44: 46, 46: 44})),
         r"holds numbers with a decimal comma.*decimal=','",
     ),
+    "1'234.5": (
+        written(lambda x: f"{10 * x:,.1f}".replace(",", "'")),
+        r"holds numbers with apostrophes between thousands.*replace\(r\"\['’\]\"",
+    ),
+    "12.3 mg/l": (
+        written(lambda x: f"{x:.1f} mg/l"),
+        r"holds numbers with the unit 'mg/l'.*removesuffix\('mg/l'\)\.str\.strip\(\)",
+    ),
+    "$12.3": (written(lambda x: f"${x:.1f}"), r"holds numbers with the unit '\$'.*removeprefix"),
     "<0.5": (
         written(lambda x: f"<{x:.2f}" if x < 2000 else f"{x:.2f}"),
         "holds numbers with limits of a measurement, such as '<",
