@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -238,7 +238,7 @@ def _likeness(labelled: dict[str, np.ndarray], tables: Mapping[str, Labelled]) -
     """Return how labels of views look the same, or are columns of another, and the way out."""
     texts = {name: [str(label) for label in labels.tolist()] for name, labels in labelled.items()}
     width = max(len(text) for labels in texts.values() for text in [*labels, ""])
-    forms = {
+    forms: dict[str, tuple[Callable[[str], str], str]] = {
         "being numbers or texts": (str, "astype(str)"),
         "upper and lower case": (str.casefold, "str.lower()"),
         "spaces": (str.strip, "str.strip()"),
