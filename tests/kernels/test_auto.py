@@ -139,6 +139,14 @@ def test_numbers_with_mistakes_are_no_categories(right, wrong):
     assert "categories" in names(named)
 
 
+def test_numbers_whose_squares_are_infinite_are_named():
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [0.0, -1e300, 1.0]})
+    with pytest.raises(ValueError, match=r"number at row 1, column 'b' that is too large to"):
+        auto_kernels(table)
+    with pytest.raises(ValueError, match=r"view 'v': X has a number at row 1, selected column 1 "):
+        MKFDA().fit({"v": table.to_numpy()}, [0, 1, 0])
+
+
 def test_bits_of_a_mixed_frame():
     bits = [f"bit{j}" for j in range(BITS.shape[1])]
     table = pd.DataFrame(BITS, columns=bits).assign(c=np.resize(list("uvw"), len(BITS)))

@@ -345,7 +345,7 @@ class Kernel(BaseEstimator, ABC):
         )
         try:
             # A fixed memory order, so that rounding errors do not depend on the container.
-            array = check_array(
+            return check_array(
                 tables.array_if_plain(X),
                 accept_sparse="csr" if self._accepts_sparse else False,
                 dtype=np.float64,
@@ -356,9 +356,6 @@ class Kernel(BaseEstimator, ABC):
             if "NaN" in str(error) or "infinity" in str(error):
                 tables.refuse_not_finite(X, "X")  # its message also names the place
             raise
-        if array.size and max(array.max(), -array.min()) > tables.LARGEST:
-            tables.refuse_huge(X, "X")
-        return array
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
         weights = sample_weights(sample_weight, X)

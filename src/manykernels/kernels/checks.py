@@ -441,7 +441,8 @@ def check_finite(matrix: np.ndarray, name: str) -> None:
             value = "NaN" if np.isnan(matrix[start + row, col]) else matrix[start + row, col]
             raise ValueError(
                 f"Kernel {name!r} has a value that is not finite ({value}) at row "
-                f"{start + row}, column {col}. Check the data behind it for missing values."
+                f"{start + row}, column {col}. Check the data behind it for missing or huge "
+                "values."
             )
 
 

@@ -273,9 +273,8 @@ def refuse_masked(array: object, what: str) -> None:
 
 
 def refuse_not_finite(table: object, what: str) -> None:
-    """Raise an error for infinite, missing or huge numbers; in data frames None and NA, too."""
+    """Raise an error for infinite or missing numbers: NaN, in data frames also None and NA."""
     refuse_infinite(table, what)
-    refuse_huge(table, what)
     if place := _first_place(table, np.isnan):
         raise ValueError(
             f"{what} has a missing value (NaN) at {place}: impute it, or let the kernel do so, "
@@ -296,7 +295,7 @@ def refuse_infinite(table: object, what: str) -> None:
 
 
 def refuse_huge(table: object, what: str) -> None:
-    """Raise an error for numbers that are finite, but too large for kernels."""
+    """Raise an error for numbers that are finite, but too large for the default kernels."""
     if place := _first_place(table, lambda entries: np.abs(entries) > LARGEST):
         raise ValueError(
             f"{what} has a number at {place} that is too large to compute with (beyond "
