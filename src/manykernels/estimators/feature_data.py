@@ -18,6 +18,7 @@ from ..kernels.auto import kernels_for
 from ..kernels.columns import trained_columns
 from ..kernels.completion import explaining_lacking_rows
 from ..kernels.tables import SharedTable, Table, naming
+from ..kernels.views import row_keys
 from ..scale import Nystrom, RandomFeatures
 from ..scale.blocks import comes_in_blocks, row_blocks, values_of_rows
 from ..scale.features import Approximation, FeatureMap, require_room, rows_for_errors
@@ -25,7 +26,7 @@ from ..scale.moments import Accumulator, ClassTargets, NumberTargets, PartMoment
 from ..scale.rows import Block, RowBlocks, TableRows
 from ..scale.sampling import Census, Plan, Reservoir, Sample, first_rows, units_of
 from ..utils.files import GIB
-from ..utils.folds import about_groups, group_numbers, splits_of_rows
+from ..utils.folds import about_groups, group_numbers, numbered, splits_of_rows
 from ..utils.numerics import ROUNDING, available_memory, n_threads
 from ..utils.sklearn import (
     StrOptions,
@@ -111,6 +112,12 @@ class FeatureRows:
         if units is not None and self.sample.rows.max() < len(units):
             return units[self.sample.rows]
         return groups_of(self.sample.X)
+
+    @cached_property
+    def repeats(self) -> np.ndarray:
+        """Numbers of the rows of the sample, the same for equal rows with equal targets."""
+        targets = np.asarray(self.sample.y).reshape(len(self.sample), -1).tolist()
+        return numbered(zip(row_keys(self.sample.X), map(tuple, targets), strict=True))
 
     @property
     def weights(self) -> np.ndarray | None:

@@ -14,8 +14,8 @@ from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
 from ..estimators.gated import GateParameters
 from ..estimators.inputs import groups_of
-from ..estimators.kernel_data import EVIDENCE
 from ..estimators.prediction import KernelClassifier, chosen_classes
+from ..estimators.weights import EVIDENCE
 from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.auto import kernels_for
 from ..kernels.composition import views_of
