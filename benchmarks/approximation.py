@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import Results, command_line, load, with_environment, write_results
+from benchmarks._command import Results, command_line, load, report
 from benchmarks._default_sets import SETS as DEFAULT_SETS
 from benchmarks._meter import Meter, anonymous_bytes
 from benchmarks._tables import environments, markdown
@@ -145,17 +145,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of rows")
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.sizes.split(",")]
-    results: Results = {}
+    sizes = [ROWS_QUICK] if options.quick else sizes
+    parts = ((name, measured(name, sizes, options.quick)) for name in options.sets)
     with threadpool_limits(1):
-        for name in options.sets:
-            part = measured(name, [ROWS_QUICK] if options.quick else sizes, options.quick)
-            if part is None:
-                continue
-            results[name] = part
-            if options.write:
-                write_results("approximation", {name: part}, page, NAMES)
-    if results and not options.write:
-        print(page(with_environment(results)))
+        found = ((name, part) for name, part in parts if part is not None)
+        report("approximation", found, page, options.write, NAMES)
     return 0
 
 

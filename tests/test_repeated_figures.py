@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks import _command, certificates, defaults, localized, others, protein
+from benchmarks import _command, certificates, comparison, defaults, localized, others, protein
+from benchmarks import _svm_outer as outer
 from benchmarks import gonen2013 as gonen
 from benchmarks._tables import WITHIN
 
@@ -258,30 +259,38 @@ def defaults_of_texts(results):
     return [f"accuracy of {texts['plain sum']:.1f} %", f"{texts['tuned logistic']:.1f} %"]
 
 
-def stacking_and_xrfm(results):
-    (tumours,) = (part for name, part in results.items() if name == "breast_tcga")
-    gaps = [others.differences(tumours, name) for name in ("stacked trees", "stacked logistic")]
-    errors = [np.std(gap, ddof=1) / len(gap) ** 0.5 for gap in gaps]
-    trees, logistic = (
-        f"{-gap.mean():.1f} ± {error:.1f}" for gap, error in zip(gaps, errors, strict=True)
-    )
-    classes, values = (
-        {
-            name: others.differences(part, others.XRFM).mean()
-            for name, part in results.items()
-            if part["regression"] is flag
-        }
-        for flag in (False, True)
-    )
-    return trees, logistic, classes, values
+def differences_of_others(results, method, regression=False):
+    """Return a method's mean difference on each data set that it was given."""
+    return {
+        name: others.differences(part, method).mean()
+        for name, part in results.items()
+        if part["regression"] is regression and method in part["scores"]
+    }
 
 
 def others_of_something_else(results):
-    trees, logistic, classes, values = stacking_and_xrfm(results)
+    trees = differences_of_others(results, "stacked trees")
+    logistic = differences_of_others(results, "stacked logistic")
+    classes = differences_of_others(results, others.XRFM)
+    values = differences_of_others(results, others.XRFM, regression=True)
     better = sum(difference > 0 for difference in classes.values())
+    seconds = {
+        name: {method: np.mean(scores, axis=0)[1] for method, scores in part["scores"].items()}
+        for name, part in results.items()
+    }
+    times = [
+        seconds[name][method] / seconds[name]["MKFDACV"]
+        for method in ("stacked trees", "stacked logistic")
+        for name in trees
+    ]
     return [
-        f"were {trees} points behind",
-        f"stacked logistic regressions {logistic}",
+        f"On {WORDS[len(trees)]} data sets of several tables",
+        f"stacked extra trees were {-np.mean(list(trees.values())):.1f} points behind",
+        f"Both took {min(times):.1f} to {max(times):.0f} times as long",
+        f"from {-trees['scene15']:.1f} behind (Scene15) to {trees['mfeat']:.1f} ahead (Multiple",
+        f"stacked logistic regressions were {-np.mean(list(logistic.values())):.1f} points behind",
+        f"from {-min(logistic.values()):.1f} behind",
+        f"to {logistic['bbc']:.1f} ahead (BBC news",
         f"on {WORDS[better]} of {WORDS[len(classes)]} sets with classes",
         f"Heart by {classes['heart']:.1f} points, Wine by {classes['wine']:.1f}",
         f"{-np.mean(list(classes.values())):.1f} points behind in the mean",
@@ -434,9 +443,15 @@ def defaults_on_the_index(results):
 
 
 def others_on_the_index(results):
-    trees, logistic, classes, values = stacking_and_xrfm(results)
+    trees = differences_of_others(results, "stacked trees")
+    logistic = differences_of_others(results, "stacked logistic")
+    classes = differences_of_others(results, others.XRFM)
+    values = differences_of_others(results, others.XRFM, regression=True)
+    means = [-np.mean(list(one.values())) for one in (trees, logistic)]
     return [
-        f"{trees} and {logistic} points behind `MKFDACV`",
+        f"stacking on {WORDS[len(trees)]} sets of several views",
+        "{:.1f} (extra trees) and {:.1f} points (logistic regression) behind".format(*means),
+        f"xRFM on {WORDS[len(classes)]} sets of classes",
         f"(from {-min(classes.values()):.1f} points behind to {max(classes.values()):.1f} ahead)",
         f"({-max(values.values()):.1f} to {-min(values.values()):.1f} behind `MKRidgeCV`)",
     ]
@@ -479,6 +494,49 @@ def core_on_the_index(results):
     ]
 
 
+def machines_of_newton(results):
+    solvers = [
+        outer.from_values(name, part["solvers"])
+        for name, part in results.items()
+        if "solvers" in part
+    ]
+    solves = [row.n_solves for one in solvers for row in one.newton]
+    ratios = [
+        row.seconds / one.newton_at(row.C).seconds
+        for one in solvers
+        for row in [*one.of("silp"), *one.of("reduced-gradient")]
+        if row.reached
+    ]
+    return [
+        f"trains {min(solves)} to {max(solves)} machines for a gap of 1e-4",
+        f"take {min(ratios):.0f} to {max(ratios):.0f} times as long or do not reach the gap",
+    ]
+
+
+def svm_on_the_index(results):
+    duels = [duel for part in results.values() for duel in part.get("duels", [])]
+    ratios = [duel["libsvm"]["seconds"] / duel["cold"]["seconds"] for duel in duels]
+    faster = f"SMO is {min(ratios):.1f} to {max(ratios):.1f} times faster than LIBSVM"
+    return [faster, *machines_of_newton(results)]
+
+
+def large_on_the_index(results):
+    (exact,) = (fit for fit in results["fda"]["fits"] if fit["p"] == 2)
+    (features,) = (fit for fit in results["landmarks"]["fits"] if fit["n_landmarks"] == 400)
+    return [f"take {features['seconds']:.0f} s instead of {exact['seconds']:.0f} s"]
+
+
+def comparison_on_the_index(results):
+    methods = len(comparison.METHODS) - len(comparison.TWO_CLASSES)
+    return [f"{methods} methods on {WORDS[len(results)]} multi-view data sets"]
+
+
+def localized_on_the_index(results):
+    behind = localized.verdicts({name: part["groups"] for name, part in results.items()})[0]
+    loss = behind.split("(")[-1].rstrip(")").replace("-", "−")
+    return [*localized_estimators(results), f"leaves: {loss})"]
+
+
 def scale_on_the_index(results):
     single = {
         fit["rows"]: fit
@@ -519,7 +577,10 @@ TOLD = [
     ("README.md", "scale", a_million_rows),
     ("README.md", "studies", an_incomplete_table),
     ("docs/benchmarks/index.md", "studies", an_incomplete_table),
-    ("docs/benchmarks/index.md", "localized", localized_estimators),
+    ("docs/benchmarks/index.md", "localized", localized_on_the_index),
+    ("docs/benchmarks/index.md", "svm", svm_on_the_index),
+    ("docs/benchmarks/index.md", "large", large_on_the_index),
+    ("docs/benchmarks/index.md", "comparison", comparison_on_the_index),
     ("docs/benchmarks/index.md", "defaults", defaults_on_the_index),
     ("docs/benchmarks/index.md", "others", others_on_the_index),
     ("docs/benchmarks/index.md", "ridge", ridge_on_the_index),
@@ -534,6 +595,7 @@ TOLD = [
     ("docs/explanation/ridge.md", "ridge", ridge_of_several_targets),
     ("docs/explanation/ridge.md", "defaults", defaults_of_evidence),
     ("docs/explanation/machines.md", "choices", choices_of_machines),
+    ("docs/explanation/machines.md", "svm", machines_of_newton),
     ("docs/explanation/localized.md", "localized", localized_estimators),
     ("docs/explanation/solvers.md", "core", factorisations),
     ("docs/how_to/something_else.md", "defaults", defaults_of_something_else),

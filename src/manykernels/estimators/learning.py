@@ -382,7 +382,7 @@ def partial_fit_classes(
     ----------
     X : table, dict of tables, Views, or collection of dask
     y : array-like of shape (n_samples,)
-    classes : array-like of shape (n_classes,)
+    classes : array-like of shape (n_classes,), optional
         All classes; needed in the first call.
     sample_weight : array-like of shape (n_samples,), optional
         Rows of calls without weights count once.
