@@ -176,7 +176,7 @@ def documented(docstring):
 def test_parameters_are_documented_with_their_defaults(value):
     docstring = inspect.getdoc(value)
     known = documented(docstring)
-    if re.search(r"[Pp]arameters\s+are\s+those\s+of\s+:class:`", docstring):
+    if re.search(r"(?i)parameters\s+are\s+those\s+of\s+:class:`", docstring):
         for base in value.__mro__:
             known = {**documented(inspect.getdoc(base) or ""), **known}
     parameters = inspect.signature(value).parameters.values()

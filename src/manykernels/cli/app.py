@@ -628,8 +628,8 @@ def _print_error(error: BaseException) -> int:
     if hasattr(error, "format_message"):
         return _print_misuse(error)
     if advice := getattr(error, "advice", ""):  # advice for Python
-        indefinite = type(error).__name__ == "IndefiniteKernelError"
-        other = _KERNEL_ADVICE if indefinite else _TEXT_ADVICE
+        no_kernel = type(error).__name__ in ("IndefiniteKernelError", "NoKernelError")
+        other = _KERNEL_ADVICE if no_kernel else _TEXT_ADVICE
         return _print(str(error).replace(advice, other), _REFUSED)
     if isinstance(error, _EXPECTED):
         return _print(str(error) or type(error).__name__, _REFUSED)

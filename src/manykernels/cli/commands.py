@@ -151,7 +151,7 @@ def say_samples(request: Request, samples: Samples) -> None:
         if role in samples.about:
             say(f"{samples.about[role].nunique()} {role} by {names[role]!r}")
     if samples.precomputed:
-        say(f"{X.n_kernels} kernels: {', '.join(map(printable, X.names))}")
+        say(f"{counted(X.n_kernels, 'kernel')}: {', '.join(map(printable, X.names))}")
         return
     for name, table in X.items():
         size = counted(table.shape[1], "column") if len(table.shape) > 1 else "sequences"

@@ -26,7 +26,13 @@ from ..scale.moments import Accumulator, ClassTargets, NumberTargets, PartMoment
 from ..scale.rows import Block, RowBlocks, TableRows
 from ..scale.sampling import Census, Plan, Reservoir, Sample, first_rows, units_of
 from ..utils.files import GIB
-from ..utils.folds import about_groups, group_numbers, numbered, splits_of_rows
+from ..utils.folds import (
+    about_groups,
+    group_numbers,
+    numbered,
+    splits_of_rows,
+    warn_of_untested,
+)
 from ..utils.numerics import ROUNDING, available_memory, n_threads
 from ..utils.sklearn import (
     StrOptions,
@@ -302,7 +308,12 @@ class Gathering:
             complete = len(sample) == census.n_counting
             few = units is not None and len(np.unique(units)) <= _MOST_DEALT
             if groups is None or complete or not few or self.n_folds == 0:
-                return self.plan_of_first(sample, complete, units)
+                plan = self.plan_of_first(sample, complete, units)
+                if self.classifies and complete and groups is None and plan.n_splits > 0:
+                    classes, labels = np.unique(sample.y, return_inverse=True)
+                    tests = [plan.tested(sample.rows, k) for k in range(plan.n_splits)]
+                    warn_of_untested(labels, classes, tests)
+                return plan
             # Random folds of few groups would be uneven, or empty.
             rows = np.arange(census.n_rows)
             labels = np.zeros(len(rows), dtype=np.intp)

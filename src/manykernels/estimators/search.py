@@ -24,7 +24,7 @@ from ..metrics import SCORERS
 from ..solvers.evidence import Evidence
 from ..solvers.path import GridPoint, GridRecord, solved_in_all, walk_grid
 from ..survival import survival_array
-from ..utils.folds import about_groups, positions_among, splits_of_rows
+from ..utils.folds import about_groups, positions_among, splits_of_rows, warn_of_untested
 from ..utils.sklearn import warn_caller
 from .base import FitTask, KernelEstimator, estimator
 from .grid import Grid
@@ -228,6 +228,8 @@ class Splits:
                 f"{name} cannot be judged by folds: {lacking} {several} "
                 f"(n_samples = {len(self.rows)}). {way_out}"
             )
+        if self.samples.classes is not None and self.rows.given_groups is None:
+            warn_of_untested(self.samples.labels, self.samples.classes, folds)
         return folds
 
     def _checked(self, train: np.ndarray, test: np.ndarray, split: int) -> Split:
