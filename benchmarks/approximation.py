@@ -29,7 +29,7 @@ NAMES = (
     *("white_wine", "concrete", "friedman1", "friedman2"),
     *("segment", "satimage", "pendigits", "usps", "digits", "mfeat"),
 )
-SIZES, ROWS_QUICK = (500, 1000, 2000, 4000), 200
+SIZES, ROWS_QUICK = (500, 1000, 2000, 4000), 100
 N_TEST = 1000
 N_SPLITS = 3
 # From this number of rows on there is one split.

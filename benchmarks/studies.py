@@ -17,9 +17,7 @@ their development. The 70 test tumours had no part in any choice.
 
 Intervals are at 95 %. For one test set it is Wilson's. For the mean over several divisions it
 is Student's, with the variance of Nadeau and Bengio (2003), because the divisions share rows.
-Seconds are for one division: reading, search, fit and prediction. *processor* is processor time
-with one thread, *clock* the time until the answer on a machine with two cores that does nothing
-else, measured by ``--clock``.
+Seconds are processor time with one thread, for one division: reading, search, fit and prediction.
 """
 
 from __future__ import annotations
@@ -293,13 +291,19 @@ def page(results: Results) -> str:
     """The page of the documentation."""
     paragraphs = (__doc__ or "").strip().split("\n\n")[2:]
     protocol = [paragraph.replace("\n", " ") for paragraph in paragraphs]
+    with_clock = any("clock" in study for study in results.values())
+    if with_clock:
+        protocol.append(
+            "*By the clock* is the time of one division on both cores of a machine that does "
+            "nothing else (`--clock`)."
+        )
     parts = [
         "# On real data",
         "Data sets on which others have published results, and what `MKFDACV` and `MKCoxCV` "
         "achieve with default settings. Written by `python -m benchmarks.studies --write`.",
         markdown(
-            ["", "", "ours", "published", "s, processor", "clock"],
-            [row for name, study in results.items() for row in _summary(name, study)],
+            ["", "", "ours", "published", "seconds", *(["by the clock"] if with_clock else [])],
+            [row for name, study in results.items() for row in _summary(name, study, with_clock)],
             n_left=2,
         ),
         "More about some of these data: [survival](survival.md), kinds of [flowers](flower.md), "
@@ -327,12 +331,12 @@ def page(results: Results) -> str:
 ACCURACY = "accuracy, %"
 
 
-def _summary(name: str, study: dict[str, Any]) -> list[list[str]]:
+def _summary(name: str, study: dict[str, Any], with_clock: bool) -> list[list[str]]:
     """Rows of the first table."""
     title = TITLES[name].split(",")[0]
     seconds = [
         f"{value:.{2 if value < 10.0 else 3}g}" if value else "–"
-        for value in (study["seconds"], study.get("clock"))
+        for value in (study["seconds"], *([study.get("clock")] if with_clock else []))
     ]
     n_train, n = study["n_train"], study["n_test"]
     if name == BREAST:
@@ -483,10 +487,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     if options.clock:
-        for name in options.sets:
-            study = read_results("studies")[name]
-            study["clock"] = clock(name)
-            write_results("studies", {name: study}, page, TITLES)
+        written = read_results("studies")
+        timed = ((name, {**written[name], "clock": clock(name)}) for name in options.sets)
+        report("studies", timed, page, True, TITLES)
         return 0
     n_divisions = 2 if options.quick else options.divisions
 

@@ -109,7 +109,10 @@ def test_the_page():
     for name in ("flowers", "proteins", "survival"):
         assert studies.code_of(name, 2) in page
     assert len(studies.draw(results).axes) == 6
-    assert "| 1.5 | – |" in re.sub(" +", " ", page)
+    assert "by the clock" not in page
+    timed = studies.page({**results, "leaves": {**STUDY, "clock": 0.875}})
+    assert "| 1.5 | – |" in re.sub(" +", " ", timed)
+    assert "| 1.5 | 0.88 |" in re.sub(" +", " ", timed)
 
 
 def test_time_by_the_clock_is_added_to_what_was_written(monkeypatch, capsys):
@@ -124,7 +127,7 @@ def test_time_by_the_clock_is_added_to_what_was_written(monkeypatch, capsys):
     monkeypatch.setattr(_data, "mfeat", load)
     monkeypatch.setattr(studies, "read_results", lambda name: {"mfeat": dict(STUDY)})
     monkeypatch.setattr(
-        studies, "write_results", lambda name, values, page, order: written.update(values)
+        studies, "report", lambda name, parts, page, write, order: written.update(parts)
     )
     assert studies.main(["--clock", "--sets", "mfeat"]) == 0
     assert ran == ["mfeat"]
