@@ -33,8 +33,9 @@ from ..solvers.path import GridProgress
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, FitTask, estimator, fits
+from .grid import MACHINE_NORMS, Grid, checked_non_negative, checked_norms, checked_positive
 from .held_out import CalibrationAttributes, HeldOutDecisions, SplitOutputs
-from .kernel_data import TrainingKernels, joined_certificate
+from .kernel_data import TrainingKernels
 from .learning import Point, fit_model, target_groups
 from .prediction import (
     IntervalRegressor,
@@ -44,16 +45,11 @@ from .prediction import (
     LeftOutResiduals,
 )
 from .search import (
-    MACHINE_NORMS,
     ChoiceParameters,
     ChosenWeights,
-    Grid,
     KernelSetParameters,
     Search,
     Split,
-    checked_non_negative,
-    checked_norms,
-    checked_positive,
     chosen_for_labels,
     validation_curve,
 )
@@ -67,6 +63,7 @@ from .svm import (
     refuse_single_machine,
 )
 from .training_rows import TrainingRows, spread_of_targets
+from .weights import joined_certificate
 
 
 class Machines(Protocol):
