@@ -131,8 +131,8 @@ def page(results: Results) -> str:
         if part["without"]
     )
     verdict = (
-        f"Features are as good (at most {AS_GOOD:g} points lower) in {as_good} of {len(rows)} rows "
-        f"of the table, {FASTER} times faster in {faster}, and both in {both}."
+        f"Features are as good (at most {AS_GOOD:g} points lower) in {as_good} of {len(rows)} "
+        f"rows of the table, {FASTER} times faster in {faster}, and both in {both}."
     )
     if not both:
         verdict += (
