@@ -68,7 +68,10 @@ def test_other_compressed_files(folder):
         read(Path("k.npz.gz"))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1250"])
+@pytest.mark.parametrize(
+    "encoding",
+    ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1", "cp1250"],
+)
 def test_encodings(folder, run, encoding):
     table = frames()[0][:N].rename(columns={"x": "Größe"})
     table.assign(label=np.where(frames()[2][:N] == "ill", "krank", "müde")).to_csv(
@@ -131,7 +134,7 @@ class Workbook:
         table = frames()[0][:N].assign(label=frames()[2][:N]).reset_index()
         if header is None:
             return pd.DataFrame([table.columns])
-        return table.astype({"id": int}).astype(dtype)
+        return table.astype({"id": int, "x": str}).astype(dtype)
 
 
 def test_excel(folder, run, monkeypatch):
@@ -146,6 +149,7 @@ def test_excel(folder, run, monkeypatch):
                     *OPTIONS)  # fmt: skip
     assert_allclose(X["a"], frames()[0][:N])
     assert "note: 'a.xlsx' has several sheets: the first, 'people', is read." in err
+    assert "note: 'a.xlsx': column 'x' has numbers stored as text." in err
 
 
 # -- samples in columns ----------------------------------------------------------------------

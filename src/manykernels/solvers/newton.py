@@ -385,7 +385,7 @@ _MOST_CUTS = 60
 
 @dataclass(frozen=True)
 class Newton(Solver, name="newton"):
-    """Outer Newton solver.
+    """Newton steps on the kernel weights, the default solver.
 
     Parameters
     ----------
