@@ -23,18 +23,24 @@ def command_line(name: str, description: str, sets: list[str]) -> argparse.Argum
     """Parser with the options of all benchmarks: quick, sets and write."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=description)
     parser.add_argument("--quick", action="store_true", help="a part of it, to see it work")
-    parser.add_argument(
-        "--sets",
-        nargs="+",
-        action=_Names,
-        choosable=sets,
-        default=sets,
-        help=f"of {','.join(sets)}, separated by commas or spaces (default: all)",
-    )
+    add_names(parser, "sets", sets)
     parser.add_argument(
         "--write", action="store_true", help=f"write docs/benchmarks/{name}.json and .md"
     )
     return parser
+
+
+def add_names(parser: argparse.ArgumentParser, option: str, names: Iterable[str]) -> None:
+    """Add an option that chooses some of several names, separated by commas or spaces."""
+    names = list(names)
+    parser.add_argument(
+        f"--{option}",
+        nargs="+",
+        action=_Names,
+        choosable=names,
+        default=names,
+        help=f"of {','.join(names)}, separated by commas or spaces (default: all)",
+    )
 
 
 class _Names(argparse.Action):
@@ -83,20 +89,30 @@ def read_results(name: str) -> Results:
 
 def report(
     name: str,
-    measured: Results,
+    measured: Results | Iterable[tuple[str, dict[str, Any]]],
     page: Callable[[Results], str],
     write: bool,
     order: Iterable[str] = (),
-) -> None:
+) -> Results:
     """Print the page of what was measured, by part; write it with its values if `write`.
 
-    Parts of other runs stay, each with the versions it was measured with; so a benchmark that
-    takes long can be run in parts. `order` is the order of the parts, where it matters.
+    An iterator of parts and their values is written part by part, as they are measured, so that
+    a benchmark that takes long can be interrupted. Parts of other runs stay, each with the
+    versions it was measured with. `order` is the order of the parts, where it matters. What was
+    measured is returned.
     """
-    results = with_environment(measured)
-    print(page(results))
-    if write:
+    if not isinstance(measured, dict):
+        results = {}
+        for part, values in measured:
+            results[part] = values
+            if write:
+                write_results(name, {part: values}, page, order)
+        write, measured = False, results
+    if measured:
+        print(page(with_environment(measured)))
+    if measured and write:
         write_results(name, measured, page, order)
+    return measured
 
 
 def with_environment(measured: Results) -> Results:

@@ -16,7 +16,6 @@ from manykernels.datasets.fetching import SOURCES, VARIABLE
 _UCI = "UCI Machine Learning Repository"
 _IN_LIBRARY = ("sonar", "ionosphere", "satimage", "mfeat", "pendigits", "concrete")
 
-_PARTS = ("train", "test")
 TCGA_COHORTS = ("blca", "brca", "gbmlgg", "luad", "ucec")
 
 # name: (public source, files)

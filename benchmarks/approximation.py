@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import Results, command_line, load, write_results
+from benchmarks._command import Results, command_line, load, report
 from benchmarks._default_sets import SETS as DEFAULT_SETS
 from benchmarks._meter import Meter, anonymous_bytes
 from benchmarks._tables import environments, markdown
@@ -29,16 +29,18 @@ NAMES = (
     *("white_wine", "concrete", "friedman1", "friedman2"),
     *("segment", "satimage", "pendigits", "usps", "digits", "mfeat"),
 )
-SIZES = (500, 1000, 2000, 4000)
+SIZES, ROWS_QUICK = (500, 1000, 2000, 4000), 100
 N_TEST = 1000
 N_SPLITS = 3
 # From this number of rows on there is one split.
 MANY = 2000
+# Features that would be a default are not lower by more points, and so many times faster.
+AS_GOOD, FASTER = 0.1, 10
 # What is measured of every fit.
 FIGURES = ("score", "seconds", "gib")
 
 
-def measured(name: str, sizes: list[int]) -> dict[str, Any] | None:
+def measured(name: str, sizes: list[int], quick: bool = False) -> dict[str, Any] | None:
     """Return scores, processor times and peaks of memory of both fits, by number of rows."""
     data = DEFAULT_SETS[name]
     loaded = load(name, data.loader)
@@ -51,7 +53,7 @@ def measured(name: str, sizes: list[int]) -> dict[str, Any] | None:
         if n_test < n_rows // 10:
             continue
         kind = ShuffleSplit if data.regression else StratifiedShuffleSplit
-        n_splits = 1 if n_rows >= MANY else N_SPLITS
+        n_splits = 1 if quick or n_rows >= MANY else N_SPLITS
         splitter = kind(n_splits, train_size=n_rows, test_size=n_test, random_state=0)
         fits = []
         for train, test in splitter.split(np.zeros(len(y)), y):
@@ -85,7 +87,7 @@ def _fit(
 
 def page(results: Results) -> str:
     """Return the page made of measured values."""
-    rows = []
+    rows, as_good, faster, both = [], 0, 0, 0
     for part in results.values():
         for row in part["rows"]:
             exact, features = (
@@ -102,6 +104,8 @@ def page(results: Results) -> str:
                 else ""
             )
             seconds = [values["seconds"].mean() for values in (exact, features)]
+            judged = difference.mean() >= -AS_GOOD, seconds[0] >= FASTER * seconds[1]
+            as_good, faster, both = as_good + judged[0], faster + judged[1], both + all(judged)
             rows.append(
                 [
                     part["title"],
@@ -126,14 +130,24 @@ def page(results: Results) -> str:
         for part in results.values()
         if part["without"]
     )
+    verdict = (
+        f"Features are as good (at most {AS_GOOD:g} points lower) in {as_good} of {len(rows)} "
+        f"rows of the table, {FASTER} times faster in {faster}, and both in {both}."
+    )
+    if not both:
+        verdict += (
+            " So kernel matrices are the default. What landmarks cost with more rows, and one "
+            "kernel for each view, is on the page [how many landmarks](landmarks.md)."
+        )
     return (
         "# Explicit features or kernel matrices\n\n"
-        "Made by `python -m benchmarks.approximation --write`. `MKFDACV` and `MKRidgeCV` with "
+        "Written by `python -m benchmarks.approximation --write`. `MKFDACV` and `MKRidgeCV` with "
         "default kernels and grids, learnt from kernel matrices and with "
         '`approximation="nystrom"`. Scores, in per cent, are those on up to '
         f"{N_TEST} other rows: means of {N_SPLITS} random divisions, of one from {MANY} rows on. "
         "Differences have their standard errors. Times are those of the processor, in one "
         f"thread.{note}\n\n"
+        f"{verdict}\n\n"
         f"{markdown(header, rows, n_left=2)}\n{environments(results)}\n"
     )
 
@@ -145,15 +159,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of rows")
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.sizes.split(",")]
-    results: Results = {}
+    sizes = [ROWS_QUICK] if options.quick else sizes
+    parts = ((name, measured(name, sizes, options.quick)) for name in options.sets)
     with threadpool_limits(1):
-        for name in options.sets:
-            part = measured(name, sizes[:1] if options.quick else sizes)
-            if part is None:
-                continue
-            results[name] = part
-            if options.write:
-                write_results("approximation", {name: part}, page, NAMES)
+        found = ((name, part) for name, part in parts if part is not None)
+        report("approximation", found, page, options.write, NAMES)
     return 0
 
 

@@ -33,7 +33,7 @@ import pandas as pd
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import Results, command_line, load, report
+from benchmarks._command import Results, add_names, command_line, load, report
 from benchmarks._default_sets import SETS, Loaded
 from benchmarks._tables import environments, markdown
 from manykernels import MKFDACV, MKSVCCV, MKSVRCV, KernelUnion, MKRidgeCV, kernels_for
@@ -46,7 +46,8 @@ NOISE = (3, 10)
 IN_CATEGORIES = ("sonar", "ionosphere", "satimage", "wine", "cancer", "digits")
 CLASSIFICATION = [name for name, data in SETS.items() if not data.regression]
 REGRESSION = [name for name, data in SETS.items() if data.regression]
-PARTS = ["machines", "discriminants", "noise", "regressions", "relevance"]
+SETS_QUICK = ["sonar", "wine", "diabetes"]
+PARTS = ["few", "machines", "discriminants", "noise", "regressions", "relevance"]
 LARGE_C = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
 
 Sample = tuple[Any, np.ndarray, Any, np.ndarray]
@@ -303,8 +304,10 @@ def _by_rule(rules: list[Rule], values: np.ndarray) -> dict[str, float]:
     return {rule.name: float(value) for rule, value in zip(rules, values, strict=True)}
 
 
-def measured_parts(chosen: list[str], parts: list[str], n_draws: int) -> Results:
-    """Measure some parts of the page, on chosen data sets, by title."""
+def measured_parts(
+    chosen: list[str], parts: list[str], n_draws: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Titles and values of some parts of the page, on chosen data sets, as they are measured."""
     loaded = {name: load(name, SETS[name].loader) for name in chosen}
     data = {name: found for name, found in loaded.items() if found is not None}
     classes = {name: data[name] for name in CLASSIFICATION if name in data}
@@ -314,9 +317,8 @@ def measured_parts(chosen: list[str], parts: list[str], n_draws: int) -> Results
         if name in classes:
             tables[f"{name}, categories"] = in_categories(classes[name][0]), classes[name][1]
     few, more = "few, unbalanced samples", "more samples"
-    result: Results = {}
     for part, title, rules, sets, divide in (
-        ("machines", f"Machines, {few}", MACHINES, tables, few_rows),
+        ("few", f"Machines, {few}", MACHINES, tables, few_rows),
         ("machines", f"Machines, {more}", MACHINES, tables, more_rows),
         ("discriminants", f"Discriminants, {more}", DISCRIMINANTS, tables, more_rows),
         ("regressions", "Regressions, R² in points", REGRESSIONS, values, any_rows),
@@ -324,12 +326,11 @@ def measured_parts(chosen: list[str], parts: list[str], n_draws: int) -> Results
     ):
         if part in parts and sets:
             rows = over_sets(rules, run(rules, sets, divide, n_draws))
-            result[title] = {"sets": list(sets), "rules": rows}
+            yield title, {"sets": list(sets), "rules": rows}
     if "relevance" in parts and data:
         title = "RelevanceRBF, simulated regressions, R² in points"
-        result[title] = {
-            "tables": by_table(RELEVANCE, run(RELEVANCE, simulated(), any_rows, n_draws))
-        }
+        results = run(RELEVANCE, simulated(), any_rows, n_draws)
+        yield title, {"tables": by_table(RELEVANCE, results)}
     if "noise" in parts and classes:
         noisy = {
             n_views: run(
@@ -344,8 +345,7 @@ def measured_parts(chosen: list[str], parts: list[str], n_draws: int) -> Results
             )
             for n_views in NOISE
         }
-        result["Views of noise, accuracy in per cent"] = {"noise": by_noise(NORMS, noisy)}
-    return result
+        yield "Views of noise, accuracy in per cent", {"noise": by_noise(NORMS, noisy)}
 
 
 # -- the page ------------------------------------------------------------------------------
@@ -416,14 +416,13 @@ def page(results: Results) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print or write parts of the page."""
     parser = command_line("choices", "Rules by which models decide and are chosen.", list(SETS))
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    add_names(parser, "parts", PARTS)
     options = parser.parse_args(arguments)
+    if options.quick and options.sets == list(SETS):
+        options.sets = SETS_QUICK
     chosen = [name for name in SETS if name in options.sets]
-    results = measured_parts(chosen, options.parts, DRAWS_QUICK if options.quick else DRAWS)
-    if not results:
-        return 1
-    report("choices", results, page, options.write)
-    return 0
+    parts = measured_parts(chosen, options.parts, DRAWS_QUICK if options.quick else DRAWS)
+    return int(not report("choices", parts, page, options.write))
 
 
 if __name__ == "__main__":

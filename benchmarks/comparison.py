@@ -275,14 +275,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("comparison", "All methods on all sets of several views.", list(SETS))
     options = parser.parse_args(arguments)
     n_rows, n_folds = (ROWS_QUICK, FOLDS_QUICK) if options.quick else (ROWS, FOLDS)
-    results: Results = {}
-    for name in SETS:
-        if name in options.sets and (part := measured(name, n_rows, n_folds)) is not None:
-            results[name] = part
-    if not results:
-        return 1
-    report("comparison", results, page, options.write, SETS)
-    return 0
+    parts = ((name, measured(name, n_rows, n_folds)) for name in options.sets)
+    found = ((name, part) for name, part in parts if part is not None)
+    return int(not report("comparison", found, page, options.write, SETS))
 
 
 if __name__ == "__main__":

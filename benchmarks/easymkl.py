@@ -35,7 +35,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._command import Results, command_line, report
+from benchmarks._command import Results, add_names, command_line, report
 from benchmarks._tables import environments, markdown, verdict
 
 VARIABLE = "MANYKERNELS_MKLPY"
@@ -264,17 +264,11 @@ def page(results: Results) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; 1 if a contender failed."""
     parser = command_line("easymkl", "Beside EasyMKL of MKLpy.", list(PROBLEMS))
-    parser.add_argument(
-        "--contenders", default=",".join(CONTENDERS), help="separated by commas (default: all)"
-    )
+    add_names(parser, "contenders", CONTENDERS)
     options = parser.parse_args(arguments)
-    chosen = options.contenders.split(",")
-    if unknown := [name for name in chosen if name not in CONTENDERS]:
-        parser.error(f"unknown: {', '.join(unknown)}")
-    absent = [name for name in chosen if python_of(name) is None]
-    if absent:
+    chosen = [name for name in options.contenders if python_of(name) is not None]
+    if len(chosen) < len(options.contenders):
         print(f"{instructions()}\n", flush=True)
-    chosen = [name for name in chosen if name not in absent]
     results: Results = {}
     n_failed = 0
     for problem in options.sets:

@@ -208,14 +208,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("landmarks", (__doc__ or "").split("\n", 1)[0], list(PROBLEMS))
     parser.add_argument("--most", type=int, default=SIZES[-1], help="most landmarks (1600)")
     options = parser.parse_args(arguments)
-    results: Results = {}
-    for name in options.sets:
-        problem = load(name, PROBLEMS[name])
-        if problem is not None:
-            results[name] = measure(name, problem, options.quick, options.most)
-    if not results:
+    problems = ((name, load(name, PROBLEMS[name])) for name in options.sets)
+    parts = (
+        (name, measure(name, problem, options.quick, options.most))
+        for name, problem in problems
+        if problem is not None
+    )
+    if not report("landmarks", parts, page, options.write, PROBLEMS):
         return 1
-    report("landmarks", results, page, options.write, PROBLEMS)
     if options.write:
         draw_page()
     return 0

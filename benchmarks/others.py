@@ -28,6 +28,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks._command import Results, command_line, load, with_environment, write_results
+from benchmarks._command import Results, command_line, load, report
 from benchmarks._contenders import (
     Contender,
     OftenEnough,
@@ -232,17 +233,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("others", "Stacking of views, and xRFM, beside ours.", list(SETS))
     options = parser.parse_args(arguments)
     n_rows, n_splits = (ROWS_QUICK, SPLITS_QUICK) if options.quick else (ROWS, SPLITS)
-    results = {}
-    for name in options.sets:
-        loaded = load(name, SETS[name].loader)
-        if loaded is None:
-            continue
-        results[name] = measured(SETS[name], *loaded, n_rows, n_splits)
-        print(name, results[name]["scores"], file=sys.stderr)
-        if options.write:  # each when it is measured: they take minutes
-            write_results("others", {name: results[name]}, page, SETS)
-    if results and not options.write:
-        print(page(with_environment(results)))
+
+    def parts() -> Iterator[tuple[str, Any]]:
+        for name in options.sets:
+            loaded = load(name, SETS[name].loader)
+            if loaded is not None:
+                part = measured(SETS[name], *loaded, n_rows, n_splits)
+                print(name, part["scores"], file=sys.stderr)
+                yield name, part
+
+    report("others", parts(), page, options.write, SETS)
     return 0
 
 

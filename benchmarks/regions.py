@@ -17,6 +17,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,20 +170,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("regions", "Kernel weights for every region.", NAMES)
     options = parser.parse_args(arguments)
     n_splits = 2 if options.quick else 10
-    results: Results = {}
+
+    def parts() -> Iterator[tuple[str, dict[str, Any]]]:
+        for name in options.sets:
+            values = load(name, partial(scores, name, n_splits))
+            if values is not None:
+                yield name, {**summary(values), "solves": solves(name)}
+
     with warnings.catch_warnings():
         # Constant columns of digits; the table says where a gap is not reached.
         warnings.simplefilter("ignore")
-        for name in options.sets:
-            values = load(name, lambda name=name: scores(name, n_splits))  # type: ignore[misc]
-            if values is None:
-                continue
-            results[name] = {**summary(values), "solves": solves(name)}
-            print(f"{name}: {values.mean(axis=0).round(4)}", flush=True)
-    if not results:
-        return 1
-    report("regions", results, page, options.write, NAMES)
-    return 0
+        return int(not report("regions", parts(), page, options.write, NAMES))
 
 
 if __name__ == "__main__":

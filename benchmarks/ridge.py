@@ -41,7 +41,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold, train_test_split
 
 from benchmarks import _data
-from benchmarks._command import command_line, load, report
+from benchmarks._command import add_names, command_line, load, report
 from benchmarks._tables import environments, markdown, verdict
 from manykernels import KernelStack, KernelUnion
 from manykernels.kernels import RBF, Linear
@@ -348,16 +348,11 @@ def measured_set(name: str, data: Set, chosen: list[str], quick: bool) -> dict[s
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; 1 if a contender failed."""
     parser = command_line("ridge", "Compared with himalaya.", list(SETS))
-    parser.add_argument(
-        "--contenders", default=",".join(CONTENDERS), help="separated by commas (default: all)"
-    )
+    add_names(parser, "contenders", CONTENDERS)
     options = parser.parse_args(arguments)
-    chosen = options.contenders.split(",")
-    if unknown := [name for name in chosen if name not in CONTENDERS]:
-        parser.error(f"unknown: {', '.join(unknown)}")
-    if any(python_of(name) is None for name in chosen):
+    chosen = [name for name in options.contenders if python_of(name) is not None]
+    if len(chosen) < len(options.contenders):
         print(f"{instructions()}\n", flush=True)
-        chosen = [name for name in chosen if python_of(name) is not None]
     results = {}
     for name in options.sets:
         data = load(name, SETS[name])

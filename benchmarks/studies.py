@@ -1,6 +1,7 @@
 """Real data with published results: estimators with default settings.
 
     python -m benchmarks.studies [--quick] [--sets breast_tcga,mfeat] [--divisions 5] [--write]
+    python -m benchmarks.studies --clock [--sets breast_tcga,mfeat]
 
 Nothing is chosen by looking at test data: `MKFDACV` and `MKCoxCV` have their default kernels (for
 photographs of flowers the χ² kernels of the paper, for proteins those of [their page](protein.md))
@@ -24,6 +25,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import partial
 from typing import Any
@@ -36,8 +38,8 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
-from benchmarks._command import PAGES, Results, command_line, load, read_results, write_results
-from benchmarks._tables import environments, markdown, measured_with
+from benchmarks._command import PAGES, Results, command_line, load, read_results, report
+from benchmarks._tables import environments, markdown
 from benchmarks.survival import COHORTS, cohort_folds
 from benchmarks.survival import PUBLISHED as PUBLISHED_INDICES
 from manykernels import MKCox, MKCoxCV, Views, view_importance
@@ -215,6 +217,19 @@ class Printed(io.StringIO):
         return super().write(text)
 
 
+def clock(name: str) -> float:
+    """Seconds of one division by the clock, on all cores; of survival, of a fit."""
+    if name == SURVIVAL:
+        parts = [cohort_folds(cohort)[0] for cohort in COHORTS]
+        start = time.perf_counter()
+        for train, y, *_ in parts:
+            MKCoxCV().fit(Views(train), y)
+        return (time.perf_counter() - start) / len(parts)
+    start = time.perf_counter()
+    printed, _, _ = run(code_of(name, 1))
+    return (time.perf_counter() - start) / len(printed)
+
+
 def run(code: str) -> tuple[list[list[float]], float, dict[str, Any]]:
     """Return the numbers that the code prints, by line, its seconds, and its variables."""
     printed, start, names = Printed(), time.process_time(), dict[str, Any]()
@@ -276,17 +291,29 @@ def page(results: Results) -> str:
     """The page of the documentation."""
     paragraphs = (__doc__ or "").strip().split("\n\n")[2:]
     protocol = [paragraph.replace("\n", " ") for paragraph in paragraphs]
+    with_clock = any("clock" in study for study in results.values())
+    if with_clock:
+        protocol.append(
+            "*By the clock* is the time of one division on both cores of a machine that does "
+            "nothing else (`--clock`)."
+        )
     parts = [
         "# On real data",
         "Data sets on which others have published results, and what `MKFDACV` and `MKCoxCV` "
         "achieve with default settings. Written by `python -m benchmarks.studies --write`.",
         markdown(
-            ["", "", "ours", "published", "seconds"],
-            [row for name, study in results.items() for row in _summary(name, study)],
+            ["", "", "ours", "published", "seconds", *(["by the clock"] if with_clock else [])],
+            [row for name, study in results.items() for row in _summary(name, study, with_clock)],
             n_left=2,
         ),
         "More about some of these data: [survival](survival.md), kinds of [flowers](flower.md), "
-        "and the places of [proteins](protein.md) in a cell.",
+        "and the places of [proteins](protein.md) in a cell. Examples of the gallery have tasks "
+        "of the same kinds, on data that are simulated or come with scikit-learn: "
+        "[a table that new samples lack](../../examples/data/plot_table_missing_at_test.py), "
+        "[digits](../../examples/start/plot_which_views_matter.py), "
+        "[photographs](../../examples/data/plot_photographs.py), "
+        "[survival](../../examples/machines/plot_survival.py), "
+        "[sequences](../../examples/data/plot_sequences.py).",
         "![Intervals of the fall of the score without each view, one panel for each data "
         "set](../images/studies.png)",
         "How much the accuracy (of survival: the concordance index) falls if a view is left out "
@@ -304,10 +331,13 @@ def page(results: Results) -> str:
 ACCURACY = "accuracy, %"
 
 
-def _summary(name: str, study: dict[str, Any]) -> list[list[str]]:
+def _summary(name: str, study: dict[str, Any], with_clock: bool) -> list[list[str]]:
     """Rows of the first table."""
-    digits = 2 if study["seconds"] < 10.0 else 3
-    title, seconds = TITLES[name].split(",")[0], f"{study['seconds']:.{digits}g}"
+    title = TITLES[name].split(",")[0]
+    seconds = [
+        f"{value:.{2 if value < 10.0 else 3}g}" if value else "–"
+        for value in (study["seconds"], *([study.get("clock")] if with_clock else []))
+    ]
     n_train, n = study["n_train"], study["n_test"]
     if name == BREAST:
         rows = []
@@ -315,7 +345,7 @@ def _summary(name: str, study: dict[str, Any]) -> list[list[str]]:
             low, high = interval_of_share(n - errors, n)
             accuracy = f"{100 * (1 - errors / n):.1f} [{low:.1f}, {high:.1f}]"
             published = f"DIABLO {100 * (1 - DIABLO_ERRORS / n):.1f}"
-            row = [f"{title}, `missing={missing!r}`", ACCURACY, accuracy, published, seconds]
+            row = [f"{title}, `missing={missing!r}`", ACCURACY, accuracy, published, *seconds]
             rows.append(row)
         return rows
     if name == SURVIVAL:
@@ -328,7 +358,7 @@ def _summary(name: str, study: dict[str, Any]) -> list[list[str]]:
             f"{np.mean(values):.3f} ({method.removeprefix('published, ')})"
             for method, values in PUBLISHED_INDICES.items()
         )
-        return [[title, "mean concordance index", ours, published, seconds]]
+        return [[title, "mean concordance index", ours, published, *seconds]]
     accuracies = study["accuracies"]
     if len(accuracies) == 1:
         low, high = interval_of_share(round(accuracies[0] * n), n)
@@ -338,7 +368,7 @@ def _summary(name: str, study: dict[str, Any]) -> list[list[str]]:
     if name == FLOWERS:
         published = f"{YAN}, other features: {YAN_ACCURACY}"
     accuracy = f"{100 * np.mean(accuracies):.2f} [{low:.1f}, {high:.1f}]"
-    return [[title, ACCURACY, accuracy, published or "none that we know", seconds]]
+    return [[title, ACCURACY, accuracy, published or "none that we know", *seconds]]
 
 
 def _section(name: str, study: dict[str, Any]) -> list[str]:
@@ -450,24 +480,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--divisions", type=int, default=5, help="of data without a test set (default: 5)"
     )
+    parser.add_argument(
+        "--clock",
+        action="store_true",
+        help="add the time on all cores to what was written, and measure nothing else",
+    )
     options = parser.parse_args(arguments)
+    if options.clock:
+        written = read_results("studies")
+        timed = ((name, {**written[name], "clock": clock(name)}) for name in options.sets)
+        report("studies", timed, page, True, TITLES)
+        return 0
     n_divisions = 2 if options.quick else options.divisions
-    results = {}
-    with threadpool_limits(1):
+
+    def parts() -> Iterator[tuple[str, dict[str, Any]]]:
+        whole = {BREAST: breast_cancer, SURVIVAL: survival}
         for name in options.sets:
-            whole = {BREAST: breast_cancer, SURVIVAL: survival}
             study = load(name, whole.get(name, partial(divided, name, n_divisions)))
-            if study is None:
-                continue
-            results[name] = study
-            print(f"{name}: {study}", file=sys.stderr)
-            if options.write:  # each when it is measured: they take minutes
-                write_results("studies", {name: study}, page, TITLES)
-                draw(read_results("studies")).savefig(
-                    PAGES.parent / "images" / "studies.png", dpi=130
-                )
-    if results and not options.write:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+            if study is not None:
+                print(f"{name}: {study}", file=sys.stderr)
+                yield name, study
+
+    with threadpool_limits(1):
+        results = report("studies", parts(), page, options.write, TITLES)
+    if results and options.write:
+        draw(read_results("studies")).savefig(PAGES.parent / "images" / "studies.png", dpi=130)
     return 0
 
 

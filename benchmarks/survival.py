@@ -21,8 +21,9 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -35,8 +36,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
-from benchmarks._command import command_line, load, write_results
-from benchmarks._tables import environments, markdown, measured_with, verdict
+from benchmarks._command import command_line, load, report
+from benchmarks._tables import environments, markdown, verdict
 from manykernels import MKCoxCV, Views
 from manykernels.metrics import concordance_index
 from manykernels.survival import survival_array
@@ -266,21 +267,20 @@ def _table(results: dict[str, dict[str, Any]]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = command_line("survival", "Survival of patients.", COHORTS + PACKAGED)
     options = parser.parse_args(arguments)
-    results = {}
-    with threadpool_limits(1):
+
+    def parts() -> Iterator[tuple[str, dict[str, Any]]]:
         for name in options.sets:
             is_cohort = name in COHORTS
-            loader = cohort_folds if is_cohort else packaged_folds
-            folds = load(name, lambda: loader(name))  # noqa: B023
+            folds = load(name, partial(cohort_folds if is_cohort else packaged_folds, name))
             if folds is not None:
                 contenders = ON_COHORTS if is_cohort else ON_PACKAGED
-                results[name] = measured(folds[:1] if options.quick else folds, contenders)
-                for contender, indices in results[name]["indices"].items():
+                part = measured(folds[:1] if options.quick else folds, contenders)
+                for contender, indices in part["indices"].items():
                     print(f"{name}, {contender}: {np.mean(indices):.3f}", file=sys.stderr)
-                if options.write:  # each when it is measured: they take minutes
-                    write_results("survival", {name: results[name]}, page, COHORTS + PACKAGED)
-    if results and not options.write:
-        print(page({name: {"environment": measured_with(), **results[name]} for name in results}))
+                yield name, part
+
+    with threadpool_limits(1):
+        report("survival", parts(), page, options.write, COHORTS + PACKAGED)
     return 0
 
 

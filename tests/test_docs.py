@@ -1,6 +1,7 @@
 """Pages of the documentation: code runs and prints what they say, links lead somewhere."""
 
 import doctest
+import inspect
 import re
 from importlib import import_module
 from itertools import zip_longest
@@ -143,6 +144,46 @@ def test_every_public_name_is_in_the_reference_once():
     # A version, a type that annotations name, and what the installed command calls.
     known = {"manykernels.__version__", "manykernels.cli.main"}
     assert absent == known, "to be listed"
+
+
+# What users do not make: results and an exception.
+MADE_FOR_USERS = {
+    "ColumnImportance",
+    "Comparison",
+    "KaplanMeier",
+    "ModelFileError",
+    "ViewImportance",
+}
+
+
+def documented(docstring):
+    """Types of the parameters in a docstring by name; "" where it refers to another one."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?:^\w[\w ]*\n-+$|\Z)", docstring, re.M | re.S)
+    entries = re.findall(
+        r"^(\*{0,2}\w[\w, *]*?)(?: : (.*))?$", section[1] if section else "", re.M
+    )
+    return {name.strip("* "): kind for names, kind in entries for name in names.split(",")}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(value, id=place)
+        for place, value in listed_names()
+        if callable(value) and value.__name__ not in MADE_FOR_USERS
+    ],
+)
+def test_parameters_are_documented_with_their_defaults(value):
+    docstring = inspect.getdoc(value)
+    known = documented(docstring)
+    if re.search(r"(?i)parameters\s+are\s+those\s+of\s+:class:`", docstring):
+        for base in value.__mro__:
+            known = {**documented(inspect.getdoc(base) or ""), **known}
+    parameters = inspect.signature(value).parameters.values()
+    assert [one.name for one in parameters if one.name not in known] == []
+    given = [one.name for one in parameters if one.default is not inspect.Parameter.empty]
+    silent = [name for name in given if not re.search("default|optional|^$", known[name])]
+    assert silent == []
 
 
 def test_the_flowchart_leads_to_pages_of_the_reference():

@@ -26,7 +26,7 @@ def test_models_are_fitted_and_the_page_tells():
     assert findings(rows) == ""
     many = replace(rows[0], n_kernels=10**5, seconds=60.0, sweeping=100.0, n_sweeps=5)
     assert "1.0 minutes of the clock" in findings([many])
-    assert "are kept." in findings([many])
+    assert "4 GiB: held)." in findings([many])
     assert "0.20 ms of the processor per kernel, so 5 sweeps would take 17" in findings([many])
-    assert "are missed." in findings([replace(many, seconds=500.0)])
+    assert "4 GiB: MISSED)." in findings([replace(many, seconds=500.0)])
     assert "not run" not in findings([many, replace(many, n_kernels=10**6)])

@@ -21,6 +21,8 @@ def test_the_worst_ratio_is_reported():
     slow = replace(PRICE, machine="slow", C=100.0, both=3.0)
     assert "worst 3.00 (slow, C = 100): MISSED" in safety.verdicts([PRICE, slow])[0]
     assert "at most 2 asked, worst 2.00 (small, C = 1): held" in safety.verdicts([PRICE])[0]
+    too_fast_for_the_clock = replace(PRICE, libsvm=0.0)
+    assert "worst inf (small, C = 1): MISSED" in safety.verdicts([too_fast_for_the_clock])[0]
 
 
 def test_from_the_command_line_to_the_page(monkeypatch, tmp_path, capsys):

@@ -109,3 +109,30 @@ def test_the_page():
     for name in ("flowers", "proteins", "survival"):
         assert studies.code_of(name, 2) in page
     assert len(studies.draw(results).axes) == 6
+    assert "by the clock" not in page
+    timed = studies.page({**results, "leaves": {**STUDY, "clock": 0.875}})
+    assert "| 1.5 | – |" in re.sub(" +", " ", timed)
+    assert "| 1.5 | 0.88 |" in re.sub(" +", " ", timed)
+
+
+def test_time_by_the_clock_is_added_to_what_was_written(monkeypatch, capsys):
+    """The code of one division runs; all else stays as it was."""
+    ran, written = [], {}
+
+    def load():
+        ran.append("mfeat")
+        y = np.arange(40) % 2
+        return {"a": np.random.default_rng(0).normal(size=(40, 2)) + y[:, None]}, y
+
+    monkeypatch.setattr(_data, "mfeat", load)
+    monkeypatch.setattr(studies, "read_results", lambda name: {"mfeat": dict(STUDY)})
+    monkeypatch.setattr(
+        studies, "report", lambda name, parts, page, write, order: written.update(parts)
+    )
+    assert studies.main(["--clock", "--sets", "mfeat"]) == 0
+    assert ran == ["mfeat"]
+    found = written["mfeat"].pop("clock")
+    assert 0.0 < found < 60.0
+    assert written["mfeat"] == STUDY
+    page = studies.page({"mfeat": {**STUDY, "clock": 2.25}})
+    assert "| 1.5 | 2.2 |" in re.sub(" +", " ", page)

@@ -56,6 +56,28 @@ def test_measured_values_are_plain_and_parts_of_other_runs_stay(tmp_path, monkey
     assert (tmp_path / "some.md").read_text(encoding="utf-8") == "a 2, b 0.333333\n"
 
 
+def test_parts_are_written_when_they_are_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_command, "PAGES", tmp_path)
+
+    def measured():
+        yield "a", {"value": 1}
+        assert list(_command.read_results("some")) == ["a"]
+        yield "b", {"value": 2}
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _command.report("some", measured(), lambda results: f"{list(results)}", write=True)
+    assert (tmp_path / "some.md").read_text() == "['a', 'b']"
+    assert _command.report("none", iter([]), str, write=True) == {}
+    assert _command.read_results("none") == {}
+    capsys.readouterr()
+    parts = iter([("c", {"value": 3})])
+    assert list(_command.report("other", parts, lambda results: f"{list(results)}", False)) == [
+        "c"
+    ]
+    assert capsys.readouterr().out == "['c']\n"
+
+
 def test_environments_of_parts_are_told_once_if_they_are_the_same():
     one = {"environment": {"versions": {"numpy": "2"}, "machine": "a machine"}}
     two = {"environment": {"versions": {"numpy": "3"}, "machine": "a machine"}}

@@ -32,6 +32,7 @@ TEXTS = (
     *("rbf(gamma=0.5", "rbf)", "rbf()", "rbf(1)", "rbf(**{})", "rbf(gamma=[1])", "RBF(gama=1)"),
     *("rbf(gamma=" + "(" * 300, "rbf(gamma=-1)", "rbf(gamma='x')", "linear", "spectrum(k=0)"),
     *("a.csv:*", "b.csv:*e", "clinic.csv:[*", "*:*", "model.skops:*"),
+    *("roc_auc", "r2", "accuracy,r2", "concordance_index", "case,number", "all", "0.9", "clip"),
     *("lambda: 0", "precomputed", "nystrom:0", "nystrom:x", "random:", "nystrom:-5", "exact"),
 )
 CELLS = (
@@ -95,6 +96,8 @@ def odd_arguments(rng):
             ["fit", "--spec", "model.toml", *OUTPUT],
             ["compare", "--spec", "model.toml", "--folds", "2", "--methods", "sum"],
             ["importance", "--spec", "model.toml", "--resamples", "0"],
+            ["importance", "model.skops", "--resamples", "0"],
+            ["predict", "model.skops", "--view", "a=a_new.csv", "--encoding", "utf-8"],
             [*COX, "--event", "clinic.csv:died", *OUTPUT],
         ),
     )
@@ -111,6 +114,7 @@ def odd_arguments(rng):
             *("--C", "--approximation", "--spec", "--output", "--report", "--predictions"),
             *("--time", "--event", "--at", "--groups", "--sets"),
             *("--encoding", "--transpose", "--match-ids", "--indefinite"),
+            *("--scoring", "--strata", "--entry", "--coverage", "--columns"),
             *("--unknown", "-x", "--folds", "--methods", "--resamples", "--folder"),
         ),
     )
@@ -194,7 +198,11 @@ def odd_survival(rng):
 def odd_binaries(rng):
     """Bytes that are no file of this kind, or were one."""
     ending = pick(
-        rng, ("csv", "csv.gz", "parquet", "npy", "npz", "mat", "fasta", "fasta.gz", "h5ad", "h5mu")
+        rng,
+        (
+            *("csv", "csv.gz", "csv.zst", "xlsx", "parquet", "npy", "npz", "mat", "v73.mat"),
+            *("fasta", "fasta.gz", "h5ad", "h5mu"),
+        ),
     )
     good = Path(f"good.{ending}")
     content = good.read_bytes() if good.exists() else Path("a.csv").read_bytes()

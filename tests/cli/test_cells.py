@@ -54,6 +54,41 @@ def test_numbers_with_decimal_commas(folder, run):
     assert "or separate its columns by semicolons" in err
 
 
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("{:.2f} mg/l", "these are numbers with the unit 'mg/l', read as text; remove the unit"),
+        ("€ {:.2f}", "these are numbers with the unit '€', read as text; remove the unit in the"),
+        ("{:,.0f}", "these are numbers with apostrophes between thousands, read as text; remove"),
+    ],
+)
+def test_numbers_with_units_or_apostrophes(folder, run, form, said):
+    values = 1000 + 100 * frames()[0]["x"][:N]
+    written([form.format(x).replace(",", "'") for x in np.round(values)])
+    code, _, err = run("fit", "--view", "a=odd.csv", *OPTIONS)
+    assert code == 1
+    assert said in err
+    # Few of them may be categories.
+    written([form.format(x).replace(",", "'") for x in np.where(values > 1000, 2000, 3000)])
+    assert run("fit", "--view", "a=odd.csv", *OPTIONS)[0] == 0
+
+
+def test_a_text_among_few_numbers(folder, run):
+    values = np.round(frames()[0]["x"][:N])
+    written([*values[:3], "#DIV/0!", *values[4:]])
+    code, _, err = run("fit", "--view", "a=odd.csv", *OPTIONS)
+    assert code == 1
+    assert f"{CELL.format(repr('#DIV/0!'))}, but most rows have numbers: write a number" in err
+
+
+def test_numbers_stored_as_text(folder, run):
+    a, _, label = frames()
+    a.assign(label=label, x=a["x"].map("{:.3f}".format))[:N].to_parquet("odd.parquet")
+    code, _, err = run("fit", "--view", "a=odd.parquet", *OPTIONS)
+    assert code == 1
+    assert "has '0.357' in row 1 ('000'): these are numbers stored as text; store them as" in err
+
+
 def test_few_percentages_may_be_categories(folder, run):
     written(np.where(frames()[0]["x"][:N] > 1, "12 %", "15 %"))
     code, _, err = run("fit", "--view", "a=odd.csv", *OPTIONS)
@@ -158,6 +193,24 @@ def test_a_regression_of_truth_values(folder, run):
     code, _, err = run("fit", "--view", "a=odd.csv", *OPTIONS, "--task", "regression")
     assert code == 1
     assert "must be numbers, but that of '000' is " in err
+
+
+def test_a_matrix_that_is_not_symmetric(folder, run):
+    np.save("k.npy", np.arange(N * N).reshape(N, N))
+    code, _, err = run("fit", "--view", "k=k.npy", "--target", "a.csv:label", *OPTIONS[4:])
+    assert code == 1
+    assert "Kernel 'kernel' is not symmetric: entries" in err
+    assert "write their mean in both orders into the file, (K + K') / 2." in err
+    assert "gram=" not in err
+
+
+def test_a_kernel_written_as_a_table(folder, run):
+    a, _, _ = frames()
+    (a @ a.T).iloc[:N, :N].to_csv("odd.csv")
+    code, _, err = run("fit", "--view", "a=odd.csv", *OPTIONS[:2], "--target", "a.csv:label",
+                       *OPTIONS[4:])  # fmt: skip
+    assert code == 0
+    assert "note: 'odd.csv' is a symmetric matrix, of which view 'a' compares the columns" in err
 
 
 def test_kernels_that_are_indefinite(folder, run):

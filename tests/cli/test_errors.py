@@ -103,7 +103,7 @@ def test_a_specification_that_is_wrong(folder, run, spec, said):
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("", "cannot be read: No columns to parse"),
+        ("", "cannot be read: it is empty"),
         ("id,x,label\n", "it has no rows"),
         ("id,x,x,label\n1,2,3,a\n", "several columns are called 'x'"),
         ("id,x,label\n1,2,a\n1,3,b\n", "has several rows whose id is '1'"),

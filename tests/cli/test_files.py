@@ -1,6 +1,7 @@
 """Files as people have them: compressed, in other encodings, with samples in columns, odd ids."""
 
 import gzip
+import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -62,13 +63,25 @@ def test_zstandard(folder, run, monkeypatch):
     assert_allclose(X["a"], frames()[0][:N])
 
 
+def test_pipes_are_no_files(folder, run):
+    os.mkfifo("pipe.csv")
+    for name in ("pipe.csv", "-", "/dev/null"):
+        code, _, err = run("fit", "--view", f"a={name}", *OPTIONS)
+        assert code == 1
+        assert f"'{name}' is no file but a pipe or device" in err
+        assert "write the data into a file, such as data.csv." in err
+
+
 def test_other_compressed_files(folder):
     Path("k.npz.gz").write_bytes(b"x")
     with pytest.raises(DataError, match=r"'k\.npz\.gz' is compressed: unpack it first"):
         read(Path("k.npz.gz"))
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1250"])
+@pytest.mark.parametrize(
+    "encoding",
+    ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1", "cp1250"],
+)
 def test_encodings(folder, run, encoding):
     table = frames()[0][:N].rename(columns={"x": "Größe"})
     table.assign(label=np.where(frames()[2][:N] == "ill", "krank", "müde")).to_csv(
@@ -131,7 +144,7 @@ class Workbook:
         table = frames()[0][:N].assign(label=frames()[2][:N]).reset_index()
         if header is None:
             return pd.DataFrame([table.columns])
-        return table.astype({"id": int}).astype(dtype)
+        return table.astype({"id": int, "x": str}).astype(dtype)
 
 
 def test_excel(folder, run, monkeypatch):
@@ -146,6 +159,7 @@ def test_excel(folder, run, monkeypatch):
                     *OPTIONS)  # fmt: skip
     assert_allclose(X["a"], frames()[0][:N])
     assert "note: 'a.xlsx' has several sheets: the first, 'people', is read." in err
+    assert "note: 'a.xlsx': column 'x' has numbers stored as text." in err
 
 
 # -- samples in columns ----------------------------------------------------------------------

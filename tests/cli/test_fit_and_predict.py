@@ -13,8 +13,9 @@ from scipy.io import savemat
 
 import manykernels as mk
 from manykernels.cli import main
-from manykernels.cli.commands import largest, without_formulas
+from manykernels.cli.commands import largest
 from manykernels.cli.files import divided
+from manykernels.cli.outputs import without_formulas
 from manykernels.kernels import RBF, KernelStack
 from tests.cli.conftest import BOTH, QUICK, N, frames, patients
 from tests.problems import slow

@@ -13,6 +13,7 @@ from scipy.io import savemat
 
 from tests.cli.bad_inputs import CANARY, MAKERS
 from tests.cli.conftest import BOTH, frames
+from tests.cli.test_mat5 import save73
 
 # Files that a command may have written.
 OUTPUTS = ("out.skops", "out.csv")
@@ -29,6 +30,8 @@ def targets(folder, run):
     arrays = {"linear": K, "id": a.index.to_numpy(str), "label": label.to_numpy(str)}
     np.savez("good.npz", **arrays)
     savemat("good.mat", arrays | {name: arrays[name].astype(object) for name in ("id", "label")})
+    names = {"id": [str(name) for name in a.index], "label": list(label)}
+    save73(folder / "good.v73.mat", {"linear": [K, K]} | names)
     a.assign(label=label).reset_index().to_parquet("good.parquet")
     shutil.copy("a.csv", "good.csv")
     Path("good.csv.gz").write_bytes(gzip.compress(Path("a.csv").read_bytes()))
@@ -95,7 +98,8 @@ def test_much_bad_input(targets, run):
 @pytest.mark.slow
 def test_files_that_are_good(targets, run):
     """Or else damage to them would show nothing."""
-    for ending in ("csv", "csv.gz", "npz", "mat", "parquet", "fasta", "fasta.gz"):
+    endings = ("csv", "csv.gz", "npz", "mat", "v73.mat", "parquet", "fasta", "fasta.gz")
+    for ending in endings:
         target = ("--target", "good.csv:label") if "fasta" in ending else ("--target", "label")
         options = ("--index", "id", *target, "--p", "2", "--reg", "1", "--output", "out.skops")
         kernel = ":spectrum(k=2)" if "fasta" in ending else ""

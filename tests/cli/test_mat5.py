@@ -37,6 +37,29 @@ def test_texts(tmp_path, packed):
     assert found["rows"] == texts[:2]
 
 
+def test_cells_of_kernels(tmp_path):
+    kernels = [np.eye(3), np.arange(9.0).reshape(3, 3)]
+    cell = np.empty(2, dtype=object)
+    cell[:] = kernels
+    numbers = np.array([0, 1, 1], dtype=object)
+    savemat(tmp_path / "k.mat", {"K": cell, "y": numbers})
+    save73(tmp_path / "k73.mat", {"K": kernels, "y": [np.eye(1) * 0, np.eye(1), np.eye(1)]})
+    for name in ("k.mat", "k73.mat"):
+        variables = read_mat(tmp_path / name, MOST)
+        assert list(variables) == ["K_0", "K_1", "y"]
+        assert_array_equal(variables["K_1"], kernels[1])
+        assert_array_equal(variables["y"], [0, 1, 1])
+    savemat(tmp_path / "k.mat", {"K": cell, "K_1": np.eye(3)})
+    with pytest.raises(ValueError, match="several kernels are called 'K_1'"):
+        read_mat(tmp_path / "k.mat", MOST)
+
+
+def test_a_cell_that_unpacks_to_more(tmp_path):
+    save73(tmp_path / "k.mat", {"K": [np.zeros((500, 500)), np.zeros((500, 500))]})
+    with pytest.raises(ValueError, match="far more than its size"):
+        read_mat(tmp_path / "k.mat", MOST)
+
+
 @pytest.mark.parametrize(
     "value", [1j * np.eye(2), sparse.eye(3), {"a": 1}, np.array([1, "a"], dtype=object)]
 )
@@ -68,10 +91,12 @@ def save73(path, variables):
             if isinstance(value, list):
                 cells = file.require_group("#refs#")
                 references = []
-                for j, text in enumerate(value):
-                    codes = np.array([[ord(letter)] for letter in text], dtype=np.uint16)
+                for j, content in enumerate(value):
+                    is_text = isinstance(content, str)
+                    codes = [[ord(letter)] for letter in content] if is_text else content.T
+                    codes = np.array(codes, dtype=np.uint16 if is_text else float)
                     cell = cells.create_dataset(f"{name}{j}", data=codes)
-                    cell.attrs["MATLAB_class"] = np.bytes_("char")
+                    cell.attrs["MATLAB_class"] = np.bytes_("char" if is_text else "double")
                     references.append(cell.ref)
                 data = file.create_dataset(name, (1, len(value)), dtype=h5py.ref_dtype)
                 data[0] = references

@@ -390,7 +390,7 @@ def test_files_that_are_empty(folder, run):
     times = ("--time", "odd.csv:months", "--event", "odd.csv:died")
     code, _, err = run("fit", *VIEWS, *times, *OUT)
     assert code == 1
-    assert "'odd.csv' cannot be read: No columns to parse" in err
+    assert "'odd.csv' cannot be read: it is empty" in err
     (folder / "odd.csv").write_text("id,months,died\n")
     code, _, err = run("fit", *VIEWS, *times, *OUT)
     assert code == 1

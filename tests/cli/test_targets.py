@@ -11,6 +11,7 @@ import manykernels as mk
 from tests.cli.conftest import BOTH, QUICK, N, clinic, frames
 from tests.problems import slow
 
+TIMES = ("--time", "clinic.csv:months", "--event", "clinic.csv:died")
 VIEWS = ("--view", "a=a.csv:x,y", "--view", "b=b.csv", "--index", "id")
 NEW = ("--view", "a=a_new.csv", "--view", "b=b_new.csv")
 
@@ -235,6 +236,24 @@ def test_scores_that_do_not_exist(targets, run, name, advice):
     assert advice in err
 
 
+@pytest.mark.parametrize(
+    ("name", "target", "said"),
+    [
+        ("r2", ("--target", "a.csv:label"), "a score of numbers, and the target has classes"),
+        ("roc_auc", ("--target", "a.csv:x"), "a score of classes, and the target has numbers"),
+        ("mean_class_mcc", ("--target", "a.csv:x"), "of classes, and the target has numbers"),
+        ("concordance_index", ("--target", "a.csv:x"), "of survival times, and the target has nu"),
+        ("accuracy", TIMES, "classes, and the target has survival times: choose another, such as"),
+    ],
+)
+def test_scores_of_other_targets(targets, run, name, target, said):
+    options = ("--view", "a=a.csv:y", "--index", "id", *target, "--p", "2", "--reg", "1")
+    code, _, err = run("fit", *options, "--scoring", name, "--output", "m.skops")
+    assert code == 2
+    assert f"--scoring {name!r} is a score of" in err
+    assert said in err
+
+
 @pytest.mark.slow
 def test_several_scores_are_for_compare(targets, run):
     few = ("--methods", "fisher", "--folds", "2")
@@ -342,8 +361,6 @@ def test_what_inspect_tells_of_the_samples(targets, run):
 
 
 # -- survival times ------------------------------------------------------------------------------
-
-TIMES = ("--time", "clinic.csv:months", "--event", "clinic.csv:died")
 
 
 def test_strata_and_entries(targets, run):

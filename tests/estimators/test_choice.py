@@ -11,8 +11,9 @@ from sklearn.metrics import make_scorer, mean_absolute_error, mean_squared_error
 
 from manykernels import MKFDACV, rbf_grid
 from manykernels.discriminant import Samples
+from manykernels.estimators.grid import Grid
 from manykernels.estimators.held_out import HeldOutValues, SplitOutputs
-from manykernels.estimators.search import Choice, Grid, Splits, cv_results
+from manykernels.estimators.search import Choice, Splits, cv_results
 from manykernels.estimators.training_rows import targeted_rows
 from manykernels.gating.descent import HeldOutLosses
 from manykernels.kernels import KernelStack

@@ -249,7 +249,8 @@ def test_rows_that_do_not_exist_are_named(rows):
 def test_a_class_of_one_sample_is_learnt_and_never_judged():
     labels = Y.copy()
     labels[0] = 7
-    model = MKFDACV(KERNELS, **SMALL).fit(X, labels)
+    with pytest.warns(UserWarning, match="Class 7 has a single sample.* no fold tests it"):
+        model = MKFDACV(KERNELS, **SMALL).fit(X, labels)
     assert model.n_splits_ == 5
     assert model.classes_.tolist() == [0, 1, 2, 7]
     assert model.best_score_ > 0.9

@@ -42,7 +42,7 @@ from manykernels import (
     view_importance,
 )
 from manykernels.baselines import Average, BestKernel, KimFDA
-from manykernels.estimators import kernel_data
+from manykernels.estimators import weights
 from manykernels.kernels import RBF, Denoise, Linear
 from manykernels.scale import Nystrom
 from tests.estimators.registry import made
@@ -416,7 +416,7 @@ def test_groups_of_several_labels():
 
 
 def test_columns_on_demand_leave_out_single_rows_only(monkeypatch):
-    monkeypatch.setattr(kernel_data, "EXACT_ROWS", 100)
+    monkeypatch.setattr(weights, "EXACT_ROWS", 100)
     with pytest.raises(ValueError, match="does not go with groups of more than 100 rows"):
         MKRidge(KERNEL, solver="coordinate").fit(X, VALUES, groups=NAMES)
     model = MKRidge(KERNEL, solver="coordinate").fit(X[:90], VALUES[:90], groups=NAMES[:90])

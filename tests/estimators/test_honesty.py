@@ -9,7 +9,20 @@ from sklearn.base import clone, is_classifier
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import log_loss, r2_score
 
-from manykernels import MKFDA, MKFDACV, MKSVCCV, MKSVRCV, KernelStack, MKRidge, MKRidgeCV
+from manykernels import (
+    MKFDA,
+    MKFDACV,
+    MKSVCCV,
+    MKSVRCV,
+    ExactFeatures,
+    KernelStack,
+    LocalizedSVCCV,
+    MKLogistic,
+    MKLogisticCV,
+    MKRidge,
+    MKRidgeCV,
+    view_importance,
+)
 from manykernels.kernels import RBF, Cosine, Linear
 from manykernels.model_selection import leave_one_out
 
@@ -420,3 +433,59 @@ def test_weights_above_one_do_not_make_left_out_rows_look_better():
         model = MKFDA(reg=0.01).fit(X, y, unit * weight)
         left_out = log_loss(y, np.exp(model.left_out_log_proba_), sample_weight=weight)
         assert abs(left_out - log_loss(truth, model.predict_proba(new))) <= 0.12
+
+
+# -- classes that no fold can test ---------------------------------------------------------------
+
+
+def lonely_class(n=24):
+    """Two columns, and labels of which one occurs once."""
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    return X, np.where(np.arange(n) == 5, "rare", "common")
+
+
+SEARCHES = {
+    "MKFDACV": MKFDACV(Linear(), ps=[2]),
+    "closed form": MKFDACV(Linear(), ps=[2], cv="closed-form"),
+    "features": MKFDACV(Linear(), ps=[2], approximation=ExactFeatures()),
+    "MKSVCCV": MKSVCCV(Linear(), ps=[2], Cs=[1.0]),
+    "MKLogisticCV": MKLogisticCV(Linear(), ps=[2], regs=[1.0]),
+    "LocalizedSVCCV": LocalizedSVCCV(Linear(), ps=[2], Cs=[1.0]),
+}
+lonely = pytest.warns(UserWarning, match="Class 'rare' has a single sample.* no fold tests it")
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_class_that_no_fold_tests_is_told(name):
+    X, y = lonely_class()
+    with lonely:
+        clone(SEARCHES[name]).fit(X, y)
+
+
+def test_repeats_of_one_sample_are_one():
+    X, y = lonely_class()
+    X[7], y[7] = X[5], y[5]
+    with lonely:
+        clone(SEARCHES["MKFDACV"]).fit(X, y)
+
+
+def test_a_label_that_no_fold_tests_is_told():
+    X, y = lonely_class()
+    labels = np.column_stack([np.arange(24) % 2, y == "rare"]).astype(int)
+    with pytest.warns(UserWarning, match="Class 1 of label 1 has a single sample"):
+        clone(SEARCHES["MKFDACV"]).fit(X, labels)
+
+
+def test_importance_tells_it_too():
+    X, y = lonely_class()
+    views = {"first": X[:, :1], "second": X[:, 1:]}
+    with lonely:
+        view_importance(MKLogistic(Linear()), views, y, n_resamples=0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_given_folds_are_taken_as_they_are():
+    # Of validation sets and splits that are given, users know what is tested.
+    X, y = lonely_class()
+    splits = [(np.arange(12), np.arange(12, 24))]
+    assert clone(SEARCHES["MKFDACV"]).set_params(cv=splits).fit(X, y).best_score_ <= 1.0

@@ -30,7 +30,7 @@ from manykernels import (
 )
 from manykernels.cli.commands import chosen
 from manykernels.display import ValidationDisplay
-from manykernels.estimators.search import checked_kernel_sets
+from manykernels.estimators.grid import checked_kernel_sets
 from manykernels.kernels import RBF, Linear, RelevanceRBF
 from manykernels.reporting.summary import summarize
 from tests.estimators.registry import Recorder, refused, survival_of

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from manykernels import MKFDA, MKSVC, MKSVR, Denoise, KernelUnion, MKOneClassSVM, MKRidge
-from manykernels.estimators import kernel_data
+from manykernels.estimators import weights as weights_module
 from manykernels.kernels import RBF, RBFSubsets, on_demand
 from manykernels.kernels.adapters import CallableKernel
 from manykernels.solvers import SIP, Newton, newton
@@ -179,9 +179,9 @@ def test_unions_lists_and_few_kernels():
 
 def test_kernels_too_large_for_memory_are_on_demand(monkeypatch):
     needed = 300 * 8 * M**2
-    monkeypatch.setattr(kernel_data, "available_memory", lambda: 2 * needed)
+    monkeypatch.setattr(weights_module, "available_memory", lambda: 2 * needed)
     stored = fitted(MKFDA(), TWO, "newton", tol=1e-4)
-    monkeypatch.setattr(kernel_data, "available_memory", lambda: 2 * needed - 8)
+    monkeypatch.setattr(weights_module, "available_memory", lambda: 2 * needed - 8)
     visits = []
     visit = on_demand.OnDemandKernels.visit
     monkeypatch.setattr(
@@ -200,7 +200,7 @@ def test_kernels_too_large_for_memory_are_on_demand(monkeypatch):
     assert not visits
     # No way around at p > 1, but no reason to refuse what may just fit.
     fitted(MKFDA(), TWO, "newton", p=2)
-    monkeypatch.setattr(kernel_data, "available_memory", lambda: needed - 8)
+    monkeypatch.setattr(weights_module, "available_memory", lambda: needed - 8)
     with pytest.raises(MemoryError, match=r"300 kernels of 40 samples .* Pass p=1"):
         fitted(MKFDA(), TWO, "newton", p=2)
 
@@ -213,7 +213,7 @@ def test_other_norms_are_refused_before_any_kernel(p, monkeypatch):
 
 
 def test_other_solvers_store_kernels(monkeypatch):
-    monkeypatch.setattr(kernel_data, "available_memory", lambda: 8)
+    monkeypatch.setattr(weights_module, "available_memory", lambda: 8)
     model = fitted(MKFDA(), TWO, SIP(), tol=1e-2)
     assert model.certificate_.converged
 

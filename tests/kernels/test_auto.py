@@ -139,6 +139,14 @@ def test_numbers_with_mistakes_are_no_categories(right, wrong):
     assert "categories" in names(named)
 
 
+def test_numbers_whose_squares_are_infinite_are_named():
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [0.0, -1e300, 1.0]})
+    with pytest.raises(ValueError, match=r"number at row 1, column 'b' that is too large to"):
+        auto_kernels(table)
+    with pytest.raises(ValueError, match=r"view 'v': X has a number at row 1, selected column 1 "):
+        MKFDA().fit({"v": table.to_numpy()}, [0, 1, 0])
+
+
 def test_bits_of_a_mixed_frame():
     bits = [f"bit{j}" for j in range(BITS.shape[1])]
     table = pd.DataFrame(BITS, columns=bits).assign(c=np.resize(list("uvw"), len(BITS)))
@@ -406,6 +414,15 @@ NO_CATEGORIES = {
         written(lambda x: f"{x:,.1f}".translate({44: 46, 46: 44})),
         r"holds numbers with a decimal comma.*decimal=','",
     ),
+    "1'234.5": (
+        written(lambda x: f"{10 * x:,.1f}".replace(",", "'")),
+        r"holds numbers with apostrophes between thousands.*replace\(r\"\['’\]\"",
+    ),
+    "12.3 mg/l": (
+        written(lambda x: f"{x:.1f} mg/l"),
+        r"holds numbers with the unit 'mg/l'.*removesuffix\('mg/l'\)\.str\.strip\(\)",
+    ),
+    "$12.3": (written(lambda x: f"${x:.1f}"), r"holds numbers with the unit '\$'.*removeprefix"),
     "<0.5": (
         written(lambda x: f"<{x:.2f}" if x < 2000 else f"{x:.2f}"),
         "holds numbers with limits of a measurement, such as '<",

@@ -414,3 +414,19 @@ def test_kernels_may_be_computed_in_single_precision():
     completed = MeanCompletion().fit_transform(KernelStack.from_arrays(K, missing=True))
     assert completed.dtype == np.float64
     assert np.isfinite(completed.data).all()
+
+
+def test_a_mean_of_zero_up_to_rounding_errors_is_zero():
+    # A sample there has no direction, whatever the signs of rounding errors are.
+    for seed in range(10):
+        F, has = views_of_one_source(seed), patterns(seed)
+        train, lacking = has[0, :N_TRAIN], ~has[0]
+        F[0] -= F[0, :N_TRAIN][train].mean(axis=0)
+        completion, sphere = MeanCompletion(), Spherical()
+        stack = with_gaps(F[:, :N_TRAIN], has[:, :N_TRAIN])
+        training = sphere.fit_transform(completion.fit_transform(stack))
+        assert_array_equal(training.kernel(0).diagonal()[lacking[:N_TRAIN]], 0.0)
+        assert_allclose(training.kernel(0)[lacking[:N_TRAIN]], 0.0, atol=1e-12)
+        new = with_gaps(F[:, N_TRAIN:], has[:, N_TRAIN:], F[:, :N_TRAIN], has[:, :N_TRAIN])
+        block = sphere.transform(completion.transform(new))
+        assert_allclose(block.kernel(0)[lacking[N_TRAIN:]], 0.0, atol=1e-12)

@@ -78,6 +78,45 @@ def test_labels_without_overlap_are_refused(frames):
         Views(frames)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (str.upper, r"same but for upper and lower case: .*frame\.index\.str\.lower"),
+        (lambda name: f"{name} ", r"look the same but for spaces: .*frame\.index\.str\.strip\(\)"),
+        (
+            lambda name: f"0{name}",
+            r"same but for leading zeros: .*frame\.index\.str\.zfill\(4\)",
+        ),
+    ],
+)
+def test_labels_that_look_the_same(frames, change, said):
+    frames["right"] = frames["right"].rename(index=change)
+    for join in ("exact", "inner", "outer"):
+        with pytest.raises(ValueError, match=said):
+            Views(frames, join=join)
+
+
+def test_labels_that_are_numbers_or_texts(frames):
+    left = frames["left"].set_axis([5, 6, 7, 8])
+    with pytest.raises(ValueError, match=r"being numbers or texts: .*frame\.index\.astype\(str\)"):
+        Views({"left": left, "right": left.rename(index=str)})
+
+
+def test_a_table_with_a_column_per_sample(frames):
+    with pytest.raises(ValueError, match=r"columns of 'right' are rows of 'left': if it has a"):
+        Views({**frames, "right": frames["right"].T})
+
+
+def test_names_of_samples_that_are_no_index(frames):
+    """Rows that are matched by position although a column tells otherwise."""
+    left = frames["left"].rename_axis("name").reset_index()
+    right = frames["right"].rename_axis("name").reset_index()
+    for form in (lambda frame: frame, pl.from_pandas):
+        with pytest.warns(UserWarning, match=r"column 'name' has the same .*set_index\('name'\)"):
+            Views({"left": form(left), "right": form(right[::-1].reset_index(drop=True))})
+        Views({"left": form(left), "right": form(left)})
+
+
 def test_equal_labels_are_refused_if_rows_have_to_be_matched(frames):
     twice = frames["left"].rename(index={"bob": "ann"})
     assert len(Views({"left": twice, "same": twice})) == 4
@@ -171,7 +210,11 @@ def test_layers(frames):
     data.layers["counts"] = sparse.csr_array(data.layers["counts"])
     assert sparse.issparse(Views(data, layer="counts")["counts"])
     assert Views(data, layer="counts").column_names("counts") == list(left.columns)
-
+    for tables in ({"l": data, "r": with_layers(right)}, {"l": data, "r": right}):
+        views = Views(tables, layer={"l": "counts"})
+        assert sorted(views.names) == ["l/counts", "r"]
+        pd.testing.assert_frame_equal(views["r"], right)
+        assert sorted(Views(tables).names) == ["l", "r"]
     several = SimpleNamespace(mod={"l": data, "r": with_layers(right)})
     assert Views(several, layer={"l": "counts"}).names == ["l/counts", "r"]
     with pytest.raises(ValueError, match=r"modality 'r': there is no layer 'counts'"):

@@ -36,6 +36,7 @@ def test_a_gap_that_may_be_rounding_proves_nothing(gap, rounding, status):
     assert certificate.message.count(". ") <= 1
     assert certificate.message.endswith(".")
     assert str(certificate) == f"{status}: {certificate.message}"
+    assert "at most -" not in certificate.message
 
 
 def test_an_objective_of_zero():

@@ -29,7 +29,7 @@ from manykernels.display import ValidationDisplay
 from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.kernels import RBF, Linear
 from manykernels.losses.square import JointSquareLoss, SquareLoss
-from manykernels.scale import ExactFeatures
+from manykernels.scale import ExactFeatures, RandomFeatures
 from manykernels.solvers import Newton
 from manykernels.solvers.evidence import Evidence, _Problem, _Run
 
@@ -210,6 +210,45 @@ def test_features_give_the_weights_of_kernels(friedman):
     np.testing.assert_allclose(moments.weights_, exact.weights_, atol=1e-5)
     assert moments.reg_ == pytest.approx(exact.reg_, rel=1e-4)
     np.testing.assert_allclose(moments.predict(X), exact.predict(X), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("approximation", [ExactFeatures(), RandomFeatures(300)], ids=repr)
+@pytest.mark.parametrize("search", [False, True])
+def test_repeated_rows_of_features_count_once(friedman, approximation, search):
+    X, y = friedman
+    kernels = {"linear": Linear()} if isinstance(approximation, ExactFeatures) else {"wide": RBF()}
+    kernels["first"] = (kernels.get("wide") or Linear()).on([0, 1])
+    twice = np.repeat(np.arange(120), 1 + np.arange(120) % 3)
+    folds = [
+        (np.flatnonzero(np.arange(120) % 2 != k), np.flatnonzero(np.arange(120) % 2 == k))
+        for k in (0, 1)
+    ]
+    again = [(np.flatnonzero(twice % 2 != k), np.flatnonzero(twice % 2 == k)) for k in (0, 1)]
+
+    def model(cv):
+        options = {"approximation": approximation, "tol": 1e-7}
+        if search:
+            return MKRidgeCV(kernels, ps=["evidence"], cv=cv, **options)
+        return MKRidge(kernels, p="evidence", **options)
+
+    weighted = model(folds).fit(X, y, 1.0 + np.arange(120) % 3)
+    repeated = model(again).fit(X[twice], y[twice])
+    assert repeated.certificate_.status == "certified"
+    assert repeated.reg_ == pytest.approx(weighted.reg_, rel=1e-3)
+    np.testing.assert_allclose(repeated.predict(X), weighted.predict(X), rtol=1e-3)
+    if search:
+        assert repeated.best_score_ == pytest.approx(weighted.best_score_, rel=1e-4)
+
+
+def test_repeats_among_more_rows_than_the_sample_are_estimated():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    y = X[:, 0] + rng.normal(size=3000)
+    kernels = {"one": Linear().on([0]), "others": Linear().on([1, 2])}
+    model = MKRidge(kernels, p="evidence", approximation=ExactFeatures())
+    reg = clone(model).fit(X, y, np.full(3000, 2.0)).reg_
+    copies = model.fit(np.vstack([X, X]), np.concatenate([y, y]))
+    assert copies.reg_ == pytest.approx(reg, rel=0.02)
 
 
 @pytest.mark.filterwarnings("error")

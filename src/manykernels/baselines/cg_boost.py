@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators.base import POSITIVE, FitTask, estimator, fits
-from ..estimators.kernel_data import TrainingKernels, joined_certificate, run_attributes
+from ..estimators.kernel_data import TrainingKernels
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import MachineKernels, SupportAttributes
 from ..estimators.training_rows import labelled_rows, one_against_rest
+from ..estimators.weights import joined_certificate, run_attributes
 from ..kernels import KernelStack
 from ..kernels.tables import Table
 from ..losses.base import Certificate

@@ -14,10 +14,11 @@ from ..domains import Domain
 from ..estimators.base import POSITIVE, KernelEstimator, estimator, fits
 from ..estimators.fda import FisherTask
 from ..estimators.inputs import MatrixSource
-from ..estimators.kernel_data import KernelData, Learnt, WeightParameters
+from ..estimators.kernel_data import KernelData
 from ..estimators.learning import Point, fit_model
 from ..estimators.prediction import KernelDiscriminant
 from ..estimators.training_rows import TrainingRows, check_targets, discriminant_rows
+from ..estimators.weights import Learnt, WeightParameters
 from ..kernels import KernelStack
 from ..kernels.tables import Table
 from ..kernels.transforms import Chain, UnitTrace

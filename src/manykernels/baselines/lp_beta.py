@@ -15,10 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..discriminant import Samples
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
+from ..estimators.grid import Grid, checked_positive
 from ..estimators.held_out import SplitOutputs
-from ..estimators.kernel_data import TrainingKernels, WeightLearning
+from ..estimators.kernel_data import TrainingKernels
 from ..estimators.prediction import KernelClassifier
-from ..estimators.search import Grid, Search, Splits, checked_positive, refuse_unsolved
+from ..estimators.search import Search, Splits, refuse_unsolved
 from ..estimators.svm import (
     INNER_SHARE,
     ClassMachines,
@@ -28,6 +29,7 @@ from ..estimators.svm import (
 )
 from ..estimators.svm_cv import CLASSIFICATION_PENALTIES, PreparedKernels, held_out_outputs
 from ..estimators.training_rows import TrainingRows, labelled_rows
+from ..estimators.weights import WeightLearning
 from ..kernels.tables import Table
 from ..kernels.transforms import Chain
 from ..losses.base import Certificate

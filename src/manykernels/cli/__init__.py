@@ -2,10 +2,14 @@
 
 =============  ===============================================================================
 `app`          the commands, their options and help texts, and ``main``
-`commands`     the work of each command, and the files that it writes
+`commands`     the work of each command but ``predict``
+`prediction`   the command ``predict``: new samples read as the model was fitted
+`outputs`      files that a command writes
 `request`      options of a command, from the command line and from a TOML file
 `files`        readers of tables, sequences and kernel matrices
 `samples`      rows of several files matched; the target; the estimator
+`reading`      options of reading, labels of rows
+`cells`        cells of a table: numbers, gaps, texts
 `console`      errors and output on the terminal
 =============  ===============================================================================
 

@@ -236,7 +236,7 @@ def _request(context: typer.Context, model: Path | None = None) -> Request:
     options = {name: value for name, value in given.items() if name in OPTIONS}
     options["target"] = options.get("target") or None
     if model is not None:
-        from .commands import samples_of_model
+        from .prediction import samples_of_model
 
         noted = samples_of_model(model, given)
     return Request.of(given["view"] or (), given.get("spec"), noted, **options)
@@ -388,7 +388,7 @@ def predict(
       manykernels predict model.skops --view a=a_new.csv --view b=b_new.csv
       manykernels predict cox.skops --view a=a_new.csv --view b=b_new.csv --at 12,24
     """
-    from .commands import predict as run
+    from .prediction import predict as run
 
     run(
         model,
@@ -628,8 +628,8 @@ def _print_error(error: BaseException) -> int:
     if hasattr(error, "format_message"):
         return _print_misuse(error)
     if advice := getattr(error, "advice", ""):  # advice for Python
-        indefinite = type(error).__name__ == "IndefiniteKernelError"
-        other = _KERNEL_ADVICE if indefinite else _TEXT_ADVICE
+        no_kernel = type(error).__name__ in ("IndefiniteKernelError", "NoKernelError")
+        other = _KERNEL_ADVICE if no_kernel else _TEXT_ADVICE
         return _print(str(error).replace(advice, other), _REFUSED)
     if isinstance(error, _EXPECTED):
         return _print(str(error) or type(error).__name__, _REFUSED)

@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 
 from ..kernels.columns import NoCategoriesError, disguise, is_plain_number, refuse_no_categories
+from ..kernels.tables import LARGEST
 from .console import DataError, note
 from .files import Contents
 
-# Squares of larger numbers, which kernels compute, are infinite.
-_LARGEST = 1e150
 # What to do in the file about texts that are numbers or dates.
 _WAYS_OUT = (
     ("percentages", "remove the percent signs in the file"),
     ("commas between", "remove these commas in the file"),
     ("spaces between", "remove these spaces in the file"),
+    ("apostrophes between", "remove these apostrophes in the file"),
+    ("with the unit", "remove the unit in the file"),
     (
         "decimal comma",
         "write decimal points in the file, or separate its columns by semicolons, with which "
@@ -45,7 +46,7 @@ def check_cells(
             _check_texts(frame[name], contents, view, list(frame.columns))
     numbers = frame.select_dtypes("number")
     values = numbers.to_numpy(dtype=float, na_value=np.nan)
-    large = np.argwhere(np.abs(values) > _LARGEST)
+    large = np.argwhere(np.abs(values) > LARGEST)
     if len(large):
         row, column = large[0]
         value = values[row, column]
@@ -84,17 +85,25 @@ def _check_texts(column: pd.Series, contents: Contents, view: str, columns: Sequ
         example, content, _ = detected
         row = [str(entry).strip() for entry in column].index(example)
         numbers = f"{_cell(contents, view, name, row, repr(example))}: these are {content}, read "
+    others = np.flatnonzero([is_other_text(entry) for entry in column])
+    problem = ""
     try:
         refuse_no_categories(present.to_numpy(dtype=object), "it", name)
     except NoCategoriesError as error:
         problem = str(error).replace(error.advice, "").strip()
-    else:
+    if not problem and not 0 < 2 * len(others) < len(present):
         if numbers:
             note(f"{numbers}as categories. If they are not, {ways[0]}.")
         return
     if numbers:
         raise DataError(f"{numbers}as text; {ways[0]}.")
-    others = np.flatnonzero([is_other_text(entry) for entry in column])
+    if not len(others):
+        value = repr(str(present.iloc[0]))
+        row = int(np.flatnonzero(column.notna())[0])
+        raise DataError(
+            f"{_cell(contents, view, name, row, value)}: these are numbers stored as text; "
+            "store them as numbers in the file."
+        )
     if 2 * len(others) <= len(present):
         value = repr(str(column.iloc[others[0]]))
         raise DataError(

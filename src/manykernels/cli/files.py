@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
@@ -30,7 +31,7 @@ from .console import DataError, listed, note, sentence
 # -- MAT files, versions 5 to 7 -------------------------------------------------------------------
 #
 # SciPy reads them too, but a damaged file can end the process there. This reader supports full
-# matrices of real numbers, texts and cells of texts, and checks every length before it is used.
+# matrices of real numbers, texts and cells of these, and checks every length before it is used.
 #
 # A file is a header of 128 bytes and *elements*: a tag with type and length, then the content,
 # padded to a multiple of eight bytes. A matrix is an element of elements: flags, sizes, name,
@@ -57,7 +58,7 @@ _DEPTH = 2
 
 
 def read_mat5(path: Path, most: int) -> dict[str, Any]:
-    """Return the variables, arrays or lists of texts, by name.
+    """Return the variables by name: arrays, or lists of texts or arrays.
 
     Raises if a compressed variable unpacks to more than `most` bytes.
     """
@@ -129,7 +130,7 @@ def _matrix(order: str, data: bytes, depth: int) -> tuple[str, Any]:
     if len(shape) < 2 or min(shape) < 0:
         raise ValueError(f"its variable {name!r} has no shape")
     if kind == _CELL and depth and all(element == _MATRIX for element, _ in values):
-        return name, [_text(_matrix(order, cell, depth - 1)[1], name) for _, cell in values]
+        return name, _cell([_matrix(order, cell, depth - 1)[1] for _, cell in values], name)
     if kind not in (_CHAR, *_FULL) or flags & _COMPLEX or len(values) != 1:
         raise _no_matrix(name)
     return name, _texts(order, *values[0], shape) if kind == _CHAR else _numbers(
@@ -159,11 +160,16 @@ def _texts(order: str, kind: int, data: bytes, shape: tuple[int, ...]) -> list[s
     return ["".join(row).rstrip() for row in letters.reshape(shape, order="F")]
 
 
-def _text(value: object, name: str) -> str:
-    """Return the single text of a cell."""
-    if not isinstance(value, list) or len(value) > 1:
-        raise ValueError(f"its variable {name!r} is a cell of other things than texts")
-    return value[0] if value else ""
+def _cell(values: list[Any], name: str) -> list[Any]:
+    """Return the texts or arrays of a cell; a cell in it may have a single text."""
+    if all(isinstance(value, np.ndarray) for value in values):
+        return values
+    if not all(isinstance(value, list) and len(value) < 2 for value in values):
+        raise ValueError(f"its variable {name!r} is a cell of other things than texts or matrices")
+    texts = [value[0] if value else "" for value in values]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"its variable {name!r} is a cell of other things than texts or matrices")
+    return texts
 
 
 # -- MAT files, version 7.3 -----------------------------------------------------------------------
@@ -173,7 +179,7 @@ def _text(value: object, name: str) -> str:
 
 
 def read_mat73(path: Path, most: int) -> dict[str, Any]:
-    """Return the variables, arrays or lists of texts, by name.
+    """Return the variables by name: arrays, or lists of texts or arrays.
 
     Raises if the variables unpack to more than `most` bytes.
     """
@@ -192,23 +198,31 @@ def read_mat73(path: Path, most: int) -> dict[str, Any]:
             linked = isinstance(file.get(name, getlink=True), h5py.HardLink)
             if not linked or not isinstance(file[name], h5py.Dataset):
                 raise _no_matrix(name)
-            most -= file[name].nbytes
+            cells = _hdf5_cells(file, file[name])
+            most -= file[name].nbytes + sum(cell.nbytes for cell in cells)
             if most < 0:
                 raise ValueError("it unpacks to far more than its size")
             variables[name] = _hdf5_value(file, file[name], name)
     return variables
 
 
+def _hdf5_cells(file: Any, data: Any) -> list[Any]:
+    """Return the contents of a cell; nothing of other variables."""
+    if data.attrs.get("MATLAB_class") != b"cell" or not data.dtype.hasobject:
+        return []
+    return [file[reference] for reference in data[()].ravel()]
+
+
 def _hdf5_value(file: Any, data: Any, name: str) -> Any:
-    """Return an array, or the texts of a character matrix or a cell."""
+    """Return an array, the texts of a character matrix, or the contents of a cell."""
     kind = data.attrs.get("MATLAB_class", b"double").decode()
     if data.external or data.is_virtual or data.attrs.get("MATLAB_sparse") is not None:
         raise _no_matrix(name)
     if kind == "cell" and data.dtype.hasobject:
-        cells = [file[reference] for reference in data[()].ravel()]
-        if any(cell.attrs.get("MATLAB_class") != b"char" or cell.nbytes > 2**16 for cell in cells):
-            raise ValueError(f"its variable {name!r} is a cell of other things than texts")
-        return [_text(_hdf5_value(file, cell, name), name) for cell in cells]
+        cells = _hdf5_cells(file, data)
+        if any(cell.attrs.get("MATLAB_class") == b"cell" for cell in cells):
+            raise ValueError(f"its variable {name!r} is a cell of cells")
+        return _cell([_hdf5_value(file, cell, name) for cell in cells], name)
     if data.dtype.kind not in "biuf":
         raise _no_matrix(name)
     array = data[()].T
@@ -221,7 +235,8 @@ def _hdf5_value(file: Any, data: Any, name: str) -> Any:
 
 def _no_matrix(name: str) -> ValueError:
     return ValueError(
-        f"its variable {name!r} is neither a full matrix of real numbers nor texts in a cell"
+        f"its variable {name!r} is neither a full matrix of real numbers nor a cell of texts or "
+        "such matrices"
     )
 
 
@@ -252,12 +267,23 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
 def read_mat(path: Path, most: int, n_columns: int | None = None) -> dict[str, np.ndarray]:
     """Return the variables by name; vectors, matrices in MATLAB, are one-dimensional.
 
-    If a file has vectors only, numbers in a row of `n_columns` are the kernel of one new sample.
+    A cell of matrices is several variables, a cell of single numbers a vector. If a file has
+    vectors only, numbers in a row of `n_columns` are the kernel of one new sample.
     """
     with path.open("rb") as file:
         is_hdf5 = file.read(10) == b"MATLAB 7.3"
     values = read_mat73(path, most) if is_hdf5 else read_mat5(path, most)
-    variables = {name: np.asarray(value) for name, value in values.items()}
+    variables: dict[str, np.ndarray] = {}
+    for name, value in values.items():
+        arrays = {name: value}
+        if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+            if all(array.size == 1 for array in value):
+                arrays = {name: [array.item() for array in value]}
+            else:
+                arrays = {f"{name}_{j}": array for j, array in enumerate(value)}
+        if twice := sorted(variables.keys() & arrays.keys()):
+            raise ValueError(f"several kernels are called {twice[0]!r}")
+        variables |= {name: np.asarray(value) for name, value in arrays.items()}
     vectors = {name for name, array in variables.items() if array.ndim < 3 and 1 in array.shape}
     if not any(array.ndim > 1 for name, array in variables.items() if name not in vectors):
         vectors -= {
@@ -317,6 +343,11 @@ def sorted_arrays(
         if len(column) != len(first[1]):
             raise ValueError(
                 f"its array {name!r} has {len(column)} entries, its kernels {len(first[1])} rows"
+                + (
+                    ""
+                    if n_columns is None
+                    else " (new samples are rows, those of the fit columns)"
+                )
             )
     columns = {
         name: column.astype(str) if column.dtype.kind in "SU" else column
@@ -399,6 +430,11 @@ class ReadOptions:
 def read(path: Path, options: ReadOptions = ReadOptions()) -> Contents:
     """Read a file."""
     reader = READERS.get(_suffix(path))
+    if _is_pipe(path):
+        raise DataError(
+            f"{str(path)!r} is no file but a pipe or device, and files are read more than once: "
+            "write the data into a file, such as data.csv."
+        )
     if reader is None:
         raise DataError(
             f"The format of {str(path)!r} is not supported; supported are {', '.join(READERS)}."
@@ -420,6 +456,14 @@ def read(path: Path, options: ReadOptions = ReadOptions()) -> Contents:
     except Exception as error:  # libraries raise many kinds of errors about damaged files
         reason = sentence(str(error)).rstrip(".") or type(error).__name__
         raise DataError(f"{str(path)!r} cannot be read: {reason}.") from error
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # no file, or a name that none can have
+        return str(path) == "-"
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
 def _suffix(path: Path) -> str:
@@ -486,6 +530,8 @@ def _separated(path: Path, options: ReadOptions) -> Contents:
     text = start.decode(encoding, errors="replace")
     if "\0" in text:
         raise ValueError("it is not text")
+    if not text.strip():
+        raise ValueError("it is empty")
     header = next(iter(text.splitlines()), "")
     separator = max(",;\t|", key=header.count)
     comma = separator == ";" and re.search(r"(^|;)-?\d+,\d", text, re.MULTILINE) is not None
@@ -510,8 +556,8 @@ def _separated(path: Path, options: ReadOptions) -> Contents:
             frame = pd.read_csv(file, dtype=dtype, encoding=encoding, **parser_options)
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"its text is not encoded as {encoding}: pass its encoding as --encoding, such as "
-            "--encoding cp1252"
+            f"its text is not encoded as {encoding.removesuffix('-sig')}: pass its encoding as "
+            "--encoding, such as --encoding cp1252"
         ) from error
     if not options.transpose:
         return Contents(path, _named_columns(frame))
@@ -528,9 +574,14 @@ def _separated(path: Path, options: ReadOptions) -> Contents:
 
 
 def _encoding(path: Path, start: bytes) -> str:
-    """Return the encoding of a text file: by its byte-order mark, UTF-8, or else Latin-1."""
+    """Return the encoding of a text file: UTF-16, UTF-8, or else Latin-1."""
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
+    # Without a byte-order mark, every other byte of most letters is zero.
+    halves = {"utf-16-le": (start[1::2], start[::2]), "utf-16-be": (start[::2], start[1::2])}
+    for name, (zeros, letters) in halves.items():
+        if 0 not in letters and 2 * zeros.count(0) > len(zeros):
+            return name
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         with _opened(path) as file:
@@ -584,6 +635,19 @@ def _excel(path: Path, options: ReadOptions) -> Contents:
         frame = file.parse(first, dtype=dtype)
     if others:
         note(f"{str(path)!r} has several sheets: the first, {first!r}, is read.")
+    for name in frame.columns:
+        # Spreadsheets may store numbers as text, which are numbers in a file of text.
+        present = frame[name].dropna()
+        texts = present[present.map(lambda entry: isinstance(entry, str))]
+        numbers = pd.to_numeric(texts, errors="coerce")
+        if (
+            len(texts)
+            and numbers.notna().all()
+            and pd.api.types.infer_dtype(present) in ("string", "mixed-integer", "mixed")
+            and str(name).strip() not in options.texts
+        ):
+            frame[name] = pd.to_numeric(frame[name])
+            note(f"{str(path)!r}: column {str(name)!r} has numbers stored as text.")
     return _of_types(path, frame, options)
 
 

@@ -480,7 +480,7 @@ def _scores(text: str) -> tuple[str, ...]:
             raise UsageError(
                 f"--scoring {name!r}: there is no such score. {advice}Names are those of "
                 "scikit-learn, such as balanced_accuracy, roc_auc, neg_log_loss, r2 and "
-                f"neg_mean_absolute_error, and, for survival times, {', '.join(SCORERS)}."
+                f"neg_mean_absolute_error, and {', '.join(SCORERS)}."
             )
     return names
 

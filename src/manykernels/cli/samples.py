@@ -28,13 +28,16 @@ from ..kernels import (
     kernels_of_sets,
 )
 from ..kernels.auto import as_union
-from ..kernels.checks import IndefiniteKernelError
+from ..kernels.checks import IndefiniteKernelError, NoKernelError
 from ..kernels.columns import disguise
 from ..kernels.tables import naming, select_columns
+from ..metrics.classwise import CLASS_SCORERS
+from ..metrics.survival import SURVIVAL_SCORERS
 from ..scale import Nystrom, RandomFeatures
 from ..scale.features import Approximation
 from ..survival import survival_target
 from ..survival.targets import SurvivalTargetError, check_informative
+from ..utils.sklearn import scored_targets
 from .cells import check_cells, is_other_text, refuse_texts
 from .console import DataError, UsageError, listed, note
 from .files import WITH_PARTS, Contents
@@ -257,6 +260,7 @@ def training_samples(request: Request) -> Samples:
         task = "counts"
     else:
         task = task_of(y) if request.task == "auto" else request.task
+    refuse_scores(request.scoring, task)
     y = as_targets(y, task)
     if not isinstance(X, KernelStack):
         note_leaks(X, y, task)
@@ -266,6 +270,26 @@ def training_samples(request: Request) -> Samples:
         if column.role in _ABOUT
     }
     return Samples(X, labels, y, task, about, request.columns)
+
+
+def refuse_scores(names: tuple[str, ...], task: str) -> None:
+    """Raise if a score is for other targets than those of the task."""
+    of_task = "classes" if task == "classification" else "numbers"
+    for name in names:
+        wanted = scored_targets(name) or ("survival times" if name in SURVIVAL_SCORERS else "")
+        if name in CLASS_SCORERS:
+            wanted = "classes"
+        found = "survival times" if task == "survival" else of_task
+        if wanted and wanted != found:
+            examples = {
+                "classes": "accuracy, balanced_accuracy, roc_auc or neg_log_loss",
+                "numbers": "r2 or neg_mean_absolute_error",
+                "survival times": "concordance_index",
+            }
+            raise UsageError(
+                f"--scoring {name!r} is a score of {wanted}, and the target has {found}: choose "
+                f"another, such as {examples[found]}."
+            )
 
 
 # Columns that every sample has a value of, by their role: what the value is, and a way out.
@@ -563,6 +587,12 @@ def _table(view: ViewRequest, contents: Contents, request: Request) -> Any:
             reason = f"the kernel {type(kernel).__name__.lower()} needs numbers"
             refuse_texts(frame, contents, view.name, frame.columns, reason)
     check_cells(frame, contents, view.name, categories=default)
+    values = frame.to_numpy()
+    if len(frame) > 2 and len(frame) == values.shape[1] and np.array_equal(values, values.T):
+        note(
+            f"{path!r} is a symmetric matrix, of which view {view.name!r} compares the columns as "
+            "those of other tables. If it is a kernel, write it into a file .npy, .npz or .mat."
+        )
     return frame if labels is None else frame.set_axis(labels)
 
 
@@ -644,6 +674,12 @@ def _stack(request: Request, contents: dict[str, Contents]) -> tuple[KernelStack
             "If it consists of distances, write similarities into the file, such as "
             "exp(-distance**2); if it is a similarity, pass --indefinite clip to remove its "
             "negative part."
+        )
+        raise DataError(str(error).replace(error.advice, advice)) from error
+    except NoKernelError as error:
+        advice = (
+            "If it consists of similarities that depend on the order of two samples, write their "
+            "mean in both orders into the file, (K + K') / 2."
         )
         raise DataError(str(error).replace(error.advice, advice)) from error
     return stack.with_views(owners), labels

@@ -203,7 +203,12 @@ class SurvivalDisplay(Display):
             Group of each sample, such as the arm of a trial.
         order : sequence, optional
             Groups in the order in which they are drawn. By default sorted.
-        confidence, unit, ax, **kwargs
+        confidence : float, default=0.95
+            As for :meth:`from_predictions`.
+        unit : str, default=""
+            As for :meth:`from_predictions`.
+        ax : matplotlib Axes, optional
+        **kwargs
             As for :meth:`from_predictions`.
         """
         event, time, _ = survival_target(y)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ..estimators.kernel_data import as_norm
+from ..estimators.weights import as_norm
 from ..metrics.classwise import effective_number
 from .base import (
     BLUE,

@@ -4,11 +4,13 @@
 `base`                `KernelEstimator`; decorators of classes and ``fit``; callbacks
 `inputs`              reading X: tables, views, kernel matrices
 `training_rows`       rows of X with their targets, weights and groups
-`kernel_data`         kernels of the training rows; learning kernel weights; predictors
+`kernel_data`         kernels of the training rows; predictors
+`weights`             learning kernel weights: parameters, domain, solver, certificate
 `feature_data`        explicit features: the parameter ``approximation`` and ``partial_fit``
 `on_features`         models of explicit features, from moments or in passes
 `prediction`          from outputs to classes, probabilities, values and novelties
-`search`              parameters chosen by cross-validation: grids, splits, choice
+`grid`                grids of parameters: points, checked values, sets of kernels
+`search`              parameters chosen by cross-validation: splits, scores, choice
 `fda`                 `MKFDA`, `MKFDACV`
 `ridge`               `MKRidge`, `MKRidgeCV`
 `svm`                 `MKSVC`, `MKSVR`, `MKOneClassSVM`

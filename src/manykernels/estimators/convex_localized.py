@@ -21,8 +21,9 @@ from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .fda import FisherTask
+from .grid import MACHINE_NORMS, Grid, checked_non_negative, checked_norms, checked_positive
 from .held_out import CalibrationAttributes
-from .kernel_data import KernelData, TrainingKernels, WeightLearning, WeightParameters
+from .kernel_data import KernelData, TrainingKernels
 from .learning import learn
 from .localized import LOCALIZED_CS
 from .prediction import EpsilonParameters, KernelClassifier, KernelDiscriminant, KernelRegressor
@@ -35,17 +36,7 @@ from .regional import (
     SharpnessChoice,
     region_grid,
 )
-from .search import (
-    MACHINE_NORMS,
-    ChoiceParameters,
-    ChosenWeights,
-    Grid,
-    Search,
-    checked_non_negative,
-    checked_norms,
-    checked_positive,
-    validation_curve,
-)
+from .search import ChoiceParameters, ChosenWeights, Search, validation_curve
 from .svm import (
     INNER_SHARE,
     LOSSES,
@@ -57,6 +48,7 @@ from .svm import (
 )
 from .svm_cv import DEFAULT_WIDTHS, REGRESSION_PENALTIES, ValueMachines, held_out_outputs
 from .training_rows import discriminant_rows, labelled_rows, spread_of_targets, targeted_rows
+from .weights import WeightLearning, WeightParameters
 
 
 @storable

@@ -25,21 +25,14 @@ from ..survival.targets import check_entry, check_informative, check_strata, sur
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import POSITIVE, KernelEstimator, estimator, fits, inherited
+from .grid import Grid, checked_norms, checked_regs
 from .held_out import HeldOut, HeldOutRisks, SplitOutputs
 from .inputs import by_blocks, matched_by_label
-from .kernel_data import WeightParameters
 from .learning import fit_model
-from .search import (
-    ChoiceParameters,
-    ChosenWeights,
-    Grid,
-    KernelSetParameters,
-    checked_norms,
-    checked_regs,
-    validation_curve,
-)
+from .search import ChoiceParameters, ChosenWeights, KernelSetParameters, validation_curve
 from .smooth import SmoothTask
 from .training_rows import TrainingRows, rows_of_any_targets
+from .weights import WeightParameters
 
 #: λ of Cox models by default.
 COX_REGS = tuple(np.logspace(-3, 4, 8).tolist())

@@ -34,15 +34,9 @@ from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
 from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
+from .grid import Grid, checked_regs, norms_or_evidence
 from .held_out import HeldOutProbabilities, SplitOutputs, better_rule
-from .kernel_data import (
-    EVIDENCE,
-    NORM_OR_EVIDENCE,
-    KernelData,
-    Learnt,
-    TrainingKernels,
-    WeightParameters,
-)
+from .kernel_data import KernelData, TrainingKernels
 from .learning import (
     Point,
     Task,
@@ -56,18 +50,16 @@ from .prediction import KernelDiscriminant, LabelParameters
 from .search import (
     ChoiceParameters,
     ChosenWeights,
-    Grid,
     KernelSetParameters,
     Search,
-    checked_regs,
     chosen_by,
     chosen_for_labels,
-    norms_or_evidence,
     outputs_of_splits,
     validation_curve,
     walk_points,
 )
 from .training_rows import TrainingRows, discriminant_rows
+from .weights import EVIDENCE, NORM_OR_EVIDENCE, Learnt, WeightParameters
 
 
 @dataclass(frozen=True)

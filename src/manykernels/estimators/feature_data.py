@@ -18,6 +18,7 @@ from ..kernels.auto import kernels_for
 from ..kernels.columns import trained_columns
 from ..kernels.completion import explaining_lacking_rows
 from ..kernels.tables import SharedTable, Table, naming
+from ..kernels.views import row_keys
 from ..scale import Nystrom, RandomFeatures
 from ..scale.blocks import comes_in_blocks, row_blocks, values_of_rows
 from ..scale.features import Approximation, FeatureMap, require_room, rows_for_errors
@@ -25,7 +26,13 @@ from ..scale.moments import Accumulator, ClassTargets, NumberTargets, PartMoment
 from ..scale.rows import Block, RowBlocks, TableRows
 from ..scale.sampling import Census, Plan, Reservoir, Sample, first_rows, units_of
 from ..utils.files import GIB
-from ..utils.folds import about_groups, group_numbers, splits_of_rows
+from ..utils.folds import (
+    about_groups,
+    group_numbers,
+    numbered,
+    splits_of_rows,
+    warn_of_untested,
+)
 from ..utils.numerics import ROUNDING, available_memory, n_threads
 from ..utils.sklearn import (
     StrOptions,
@@ -111,6 +118,12 @@ class FeatureRows:
         if units is not None and self.sample.rows.max() < len(units):
             return units[self.sample.rows]
         return groups_of(self.sample.X)
+
+    @cached_property
+    def repeats(self) -> np.ndarray:
+        """Numbers of the rows of the sample, the same for equal rows with equal targets."""
+        targets = np.asarray(self.sample.y).reshape(len(self.sample), -1).tolist()
+        return numbered(zip(row_keys(self.sample.X), map(tuple, targets), strict=True))
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -295,7 +308,12 @@ class Gathering:
             complete = len(sample) == census.n_counting
             few = units is not None and len(np.unique(units)) <= _MOST_DEALT
             if groups is None or complete or not few or self.n_folds == 0:
-                return self.plan_of_first(sample, complete, units)
+                plan = self.plan_of_first(sample, complete, units)
+                if self.classifies and complete and groups is None and plan.n_splits > 0:
+                    classes, labels = np.unique(sample.y, return_inverse=True)
+                    tests = [plan.tested(sample.rows, k) for k in range(plan.n_splits)]
+                    warn_of_untested(labels, classes, tests)
+                return plan
             # Random folds of few groups would be uneven, or empty.
             rows = np.arange(census.n_rows)
             labels = np.zeros(len(rows), dtype=np.intp)

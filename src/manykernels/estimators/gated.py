@@ -35,10 +35,11 @@ from ..utils.folds import stratified_folds
 from ..utils.sklearn import num_samples, safe_indexing
 from ..utils.storable import storable
 from .base import FitTask, estimator
+from .grid import Grid, checked_gate_penalties
 from .held_out import SplitOutputs
 from .inputs import Source, by_blocks, parts_of
 from .kernel_data import BLOCK_ENTRIES, KernelPredictor, TrainingKernels
-from .search import Grid, Search, Split, checked_gate_penalties
+from .search import Search, Split
 from .svm import SupportVectors
 from .training_rows import TrainingRows
 

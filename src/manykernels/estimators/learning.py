@@ -37,18 +37,13 @@ from .feature_data import (
     announce_long_fit,
     approximation_for,
 )
+from .grid import Grid, checked_kernel_sets
 from .inputs import matched_by_label
-from .kernel_data import (
-    KernelData,
-    KernelPart,
-    Learnt,
-    TrainingKernels,
-    WeightLearning,
-    solve_each,
-)
+from .kernel_data import KernelData, KernelPart, TrainingKernels
 from .on_features import FeatureData, FeatureSearch
-from .search import Grid, Search, Split, checked_kernel_sets, refuse_single_split
+from .search import Search, Split, refuse_single_split
 from .training_rows import TrainingRows
+from .weights import Learnt, WeightLearning, solve_each
 
 #: Parameters of one loss: a point of a grid, or empty for those of the task.
 Point = Mapping[str, Any]
@@ -387,7 +382,7 @@ def partial_fit_classes(
     ----------
     X : table, dict of tables, Views, or collection of dask
     y : array-like of shape (n_samples,)
-    classes : array-like of shape (n_classes,)
+    classes : array-like of shape (n_classes,), optional
         All classes; needed in the first call.
     sample_weight : array-like of shape (n_samples,), optional
         Rows of calls without weights count once.

@@ -21,6 +21,7 @@ from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .fda import FisherTask
 from .gated import DescentAttributes, GatedGrid, GatedKernels, GateParameters, gate_penalties
+from .grid import MACHINE_NORMS, Grid, checked_non_negative, checked_norms, checked_positive
 from .held_out import CalibrationAttributes
 from .kernel_data import KernelData
 from .prediction import (
@@ -30,16 +31,7 @@ from .prediction import (
     NoveltyDetector,
     boundary_shift,
 )
-from .search import (
-    MACHINE_NORMS,
-    ChoiceParameters,
-    Grid,
-    Search,
-    checked_non_negative,
-    checked_norms,
-    checked_positive,
-    validation_curve,
-)
+from .search import ChoiceParameters, Search, validation_curve
 from .svm import SupportAttributes
 from .svm_cv import DEFAULT_WIDTHS, REGRESSION_PENALTIES
 from .training_rows import (

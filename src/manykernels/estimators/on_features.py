@@ -29,8 +29,9 @@ from ..utils.storable import storable
 from .base import FitTask, KernelEstimator
 from .feature_data import FeatureRows, Gathering
 from .inputs import TableSource
-from .kernel_data import Learnt, WeightLearning, joined_certificate, targets_rounding
+from .kernel_data import targets_rounding
 from .training_rows import class_weighted
+from .weights import Learnt, WeightLearning, joined_certificate
 
 # Rows whose features are computed at once in predictions.
 _ROWS_AT_ONCE = 4096
@@ -292,8 +293,22 @@ class FeatureData:
         return FeatureTargets.of(self.problem, origin, targets.reshape(len(targets), -1))
 
     def loss_at(self, coding: np.ndarray) -> Callable[[float], FeatureLoss]:
-        sums = self.problem.sums(coding)
+        sums = replace(self.problem.sums(coding), n_distinct=self.n_distinct)
         return lambda reg: FeatureLoss(sums, reg)
+
+    def n_distinct(self) -> int:
+        """Return the number of rows that do not repeat others, targets included.
+
+        If the sample has only some of the rows, their share in it counts.
+        """
+        places = slice(None) if self.places is None else self.places
+        repeats, n_rows = self.rows.repeats[places], self.problem.moments.n_rows
+        share = len(np.unique(repeats)) / len(repeats)
+        n_distinct = round(share * n_rows)
+        if self.rows.complete:
+            return n_distinct
+        # Rows whose features have full rank are at least so many.
+        return max(n_distinct, min(n_rows, self.rows.features.n_features + 1))
 
     def left_out(self, evaluation: Any, targets: np.ndarray, *, respond: bool = True) -> LeavesOut:
         kind = PartialLeftOut if respond else SingleRows

@@ -23,11 +23,12 @@ from ..solvers import Newton
 from ..utils.folds import stratified_folds
 from ..utils.storable import storable
 from .base import KernelEstimator, estimator
+from .grid import Grid, checked_region_numbers, checked_sharpnesses
 from .inputs import Source, by_blocks
-from .kernel_data import KernelPredictor, TrainingKernels, WeightLearning
-from .search import Grid, checked_region_numbers, checked_sharpnesses
+from .kernel_data import KernelPredictor, TrainingKernels
 from .svm_cv import PreparedKernels, outputs_of
 from .training_rows import TrainingRows
+from .weights import WeightLearning
 
 
 @estimator()

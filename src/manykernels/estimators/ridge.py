@@ -20,26 +20,24 @@ from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import POSITIVE, FitTask, KernelEstimator, estimator, fits
 from .feature_data import ApproximationParameters, MomentAttributes, refuse_with_features
+from .grid import Grid, checked_regs, norms_or_evidence
 from .held_out import HeldOutValues, SplitOutputs
-from .kernel_data import NORM_OR_EVIDENCE, Learnt, WeightParameters
 from .learning import Point, Task, fit_model, partial_fit_values, share_workspace, target_groups
 from .prediction import LeftOutResiduals, TargetRegressor
 from .search import (
     ChoiceParameters,
     ChosenWeights,
-    Grid,
     KernelSetParameters,
     Search,
-    checked_regs,
     chosen_by,
     is_validation_set,
     joined_choices,
-    norms_or_evidence,
     outputs_of_splits,
     validation_curve,
     walk_points,
 )
 from .training_rows import TrainingRows, centred_values
+from .weights import NORM_OR_EVIDENCE, Learnt, WeightParameters
 
 
 @dataclass(frozen=True)

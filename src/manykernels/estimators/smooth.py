@@ -33,6 +33,7 @@ from ..solvers.path import GridPoint, walk_grid
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
+from .grid import Grid, checked_norms, checked_regs
 from .held_out import (
     HeldOut,
     HeldOutLogits,
@@ -43,22 +44,19 @@ from .held_out import (
     predicted_means,
 )
 from .inputs import by_blocks, matched_by_label
-from .kernel_data import Learnt, WeightParameters
 from .learning import Point, Task, fit_model, share_workspace, target_groups
 from .prediction import KernelClassifier, KernelRegressor, LabelParameters
 from .search import (
     ChoiceParameters,
     ChosenWeights,
-    Grid,
     KernelSetParameters,
-    checked_norms,
-    checked_regs,
     chosen_by,
     chosen_for_labels,
     outputs_of_splits,
     validation_curve,
 )
 from .training_rows import TrainingRows, centred_rows, centred_values
+from .weights import Learnt, WeightParameters
 
 # Relative gap of the inner problem as a part of `tol`, because it is part of the certified gap.
 _INNER_SHARE = 0.01

@@ -29,15 +29,7 @@ from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
 from .feature_data import ApproximationParameters, approximation_for, refuse_with_features
 from .inputs import Source
-from .kernel_data import (
-    KernelPredictor,
-    Learnt,
-    LearntWeights,
-    TrainingKernels,
-    WeightLearning,
-    WeightParameters,
-    centring_shift,
-)
+from .kernel_data import KernelPredictor, TrainingKernels, centring_shift
 from .learning import (
     Point,
     Task,
@@ -64,6 +56,7 @@ from .training_rows import (
     targeted_rows,
     unlabelled_rows,
 )
+from .weights import Learnt, LearntWeights, WeightLearning, WeightParameters
 
 #: Relative gap of the inner machines as a part of `tol`: small enough that their gaps do not
 #: decide whether the gap of the kernel weights is closed.

@@ -63,7 +63,7 @@ class TrainingRows:
         (n_rows, n_labels), and the classes 0 and 1.
     on_demand : bool
         Whether kernels are computed when they are needed, see
-        :meth:`.kernel_data.WeightLearning.place_kernels`.
+        :meth:`.weights.WeightLearning.place_kernels`.
     given_groups : ndarray or None
         Labels of the groups of all rows of X, as they were passed; None if equal rows are the
         groups.

@@ -281,7 +281,10 @@ class Gate(BaseEstimator):  # type: ignore[misc]
 @storable
 @dataclass(kw_only=True, eq=False, repr=False)
 class Softmax(Gate):
-    """Competing kernels: hyperplanes divide the space into regions of mostly one kernel (3).
+    """Gate of competing kernels: hyperplanes divide the space into regions of mostly one.
+
+    Equation (3) of Gönen and Alpaydın (2013). The parameters are those of
+    :class:`~manykernels.gating.Gate`.
 
     Examples
     --------
@@ -304,7 +307,10 @@ class Softmax(Gate):
 @storable
 @dataclass(kw_only=True, eq=False, repr=False)
 class Sigmoid(Gate):
-    """Cooperating kernels: each counts in a half-space, with a gradual border (4).
+    """Gate of cooperating kernels: each counts in a half-space, with a gradual border.
+
+    Equation (4) of Gönen and Alpaydın (2013). The parameters are those of
+    :class:`~manykernels.gating.Gate`.
 
     Its outputs can be the roots of any kernel weights up to one: it starts at plain multiple
     kernel learning, with the same C.
@@ -341,7 +347,10 @@ class Sigmoid(Gate):
 @storable
 @dataclass(kw_only=True, eq=False, repr=False)
 class Gaussian(Gate):
-    """Competing kernels: each counts around a centre (5).
+    """Gate of competing kernels: each counts around a centre.
+
+    Equation (5) of Gönen and Alpaydın (2013). Further parameters are those of
+    :class:`~manykernels.gating.Gate`.
 
     The centres start at random samples far from each other, with the same width. (The authors'
     programs start with width 1, where gradients vanish if there are many features.)
@@ -477,7 +486,8 @@ class PerCluster(GroupGate):
     """Kernel weights for each cluster of samples (Yang et al. 2009).
 
     The gating features of the training samples are clustered. A new sample belongs to the
-    cluster with the nearest centre, at any distance.
+    cluster with the nearest centre, at any distance. Further parameters are those of
+    :class:`~manykernels.gating.Gate`.
 
     Parameters
     ----------
@@ -555,7 +565,7 @@ class PerSample(GroupGate):
     a new sample all P kernels count 1/P, as in the paper. The training samples are treated as new
     ones when they are passed to ``predict`` or ``gate``; their learnt outputs are in
     ``gating_coef_["outputs"]``, one column for each training sample (of positive weight).
-    The parameter `features` is ignored.
+    The parameters are those of :class:`~manykernels.gating.Gate`; `features` is ignored.
 
     Notes
     -----

@@ -14,15 +14,15 @@ from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator
 from ..estimators.gated import GateParameters
 from ..estimators.inputs import groups_of
-from ..estimators.kernel_data import EVIDENCE
 from ..estimators.prediction import KernelClassifier, chosen_classes
+from ..estimators.weights import EVIDENCE
 from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.auto import kernels_for
 from ..kernels.composition import views_of
 from ..kernels.tables import Table
 from ..solvers.base import DEFAULT_SOLVER, as_solver
 from ..survival import survival_array
-from ..utils.folds import positions_among, splits_of_rows, stratified_folds
+from ..utils.folds import positions_among, splits_of_rows, stratified_folds, warn_of_untested
 from ..utils.sklearn import groups_for, safe_indexing
 from .scoring import Answers, Judged, Scoring, strata_of
 
@@ -595,6 +595,8 @@ def splits_of(
     splits, tested = [], np.zeros(len(kept), int)
     if cv is None or (isinstance(cv, int) and not isinstance(cv, bool)):
         parts = _folds(DEFAULT_FOLDS if cv is None else cv, strata, groups, random_state)
+        if is_classifier(fitted) and given is None:
+            warn_of_untested(*np.unique(y[kept], return_inverse=True)[::-1], [t for _, t in parts])
     else:
         splits_of_all = splits_of_rows(cv, y, given, classifier=is_classifier(fitted))
         parts = [

@@ -35,7 +35,8 @@ class PairwiseKernel(Kernel):
         A metric of :func:`~sklearn.metrics.pairwise.pairwise_kernels`.
     params : dict, default=None
         Keyword arguments for the metric; None means its defaults.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------
@@ -75,7 +76,8 @@ class GaussianProcessKernel(Kernel):
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
         The kernel; its hyperparameters are not optimised.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------
@@ -124,7 +126,8 @@ class CallableKernel(Kernel):
     function : callable
         Called with two unconverted tables (arrays, sparse matrices, data frames, objects), it
         returns an array of shape (rows of X, rows of Y).
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------
@@ -345,7 +348,8 @@ class FromDistances(_Lookup):
         Distances of all rows, training and test.
     scale : float or "mean", default="mean"
         η, or the rule that computes it from the training rows.
-    columns : see :class:`Precomputed`
+    columns : str, int or callable, default=None
+        The column of row numbers; see :class:`Precomputed`.
 
     Attributes
     ----------

@@ -313,6 +313,7 @@ def _are_sequences(entries: np.ndarray) -> bool:
 def _of_numbers(table: Any) -> Named:
     tables.check_numbers(table, "X", _ENCODE if tables.is_frame(table) else _AS_FRAME)
     tables.refuse_not_finite(table, "X")
+    tables.refuse_huge(table, "X")
     if hasattr(table, "iloc") and any(hasattr(dtype, "subtype") for dtype in set(table.dtypes)):
         raise TypeError(
             "the data frame has sparse columns: pass frame.sparse.to_coo(), or dense columns, "

@@ -35,7 +35,8 @@ class Categorical(Kernel):
     ----------
     width : float or None, default=None
         Width of a Gaussian of the share of different entries; None is the share of equal ones.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------
@@ -118,7 +119,8 @@ class Jaccard(Kernel):
 
     Parameters
     ----------
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------

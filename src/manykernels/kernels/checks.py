@@ -179,8 +179,8 @@ MOST_EXPLAINED = 0.1
 PSD_POLICIES = ("raise", "exact", "clip", "ignore")
 
 
-class IndefiniteKernelError(ValueError):
-    """A kernel has negative eigenvalues that rounding errors do not explain.
+class NoKernelError(ValueError):
+    """A matrix is no kernel of samples with each other.
 
     `advice`, the end of the message, is about Python code; the command line replaces it.
     """
@@ -188,6 +188,10 @@ class IndefiniteKernelError(ValueError):
     def __init__(self, message: str, advice: str = "") -> None:
         super().__init__(f"{message} {advice}".rstrip())
         self.advice = advice
+
+
+class IndefiniteKernelError(NoKernelError):
+    """A kernel has negative eigenvalues that rounding errors do not explain."""
 
 
 def check_stack(
@@ -437,7 +441,8 @@ def check_finite(matrix: np.ndarray, name: str) -> None:
             value = "NaN" if np.isnan(matrix[start + row, col]) else matrix[start + row, col]
             raise ValueError(
                 f"Kernel {name!r} has a value that is not finite ({value}) at row "
-                f"{start + row}, column {col}. Check the data behind it for missing values."
+                f"{start + row}, column {col}. Check the data behind it for missing or huge "
+                "values."
             )
 
 
@@ -482,8 +487,8 @@ def _refuse_asymmetric(matrix: np.ndarray, name: str) -> None:
     worst = [np.abs(row - col).max() for row, col in zip(matrix, matrix.T, strict=True)]
     row = int(np.argmax(worst))
     col = int(np.argmax(np.abs(matrix[row] - matrix[:, row])))
-    raise ValueError(
+    raise NoKernelError(
         f"Kernel {name!r} is not symmetric: entries ({row}, {col}) and ({col}, {row}) differ by "
-        f"{worst[row]:.3g}. Pass gram=False for a block between different samples, otherwise "
-        "(K + K.T) / 2."
+        f"{worst[row]:.3g}.",
+        "Pass gram=False for a block between different samples, otherwise (K + K.T) / 2.",
     )

@@ -436,6 +436,8 @@ _MANY_DIGITS = 1e7
 _NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 _TIME = r"([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[AaPp][Mm]|[-+]\d{2}:?\d{2})?)?"
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+# A unit begins with a letter or a sign of a currency or an angle, and may have powers: kg/m2.
+_WITH_UNIT = rf"{_NUMBER}\s*(?P<unit>[^\W\d_][^\s]*|[$€£¥°][^\s]*)"
 _PLAIN, _BITS = "plain numbers", "strings of zeros and ones"
 # Patterns of texts that are no categories, with their descriptions and the way out.
 _DISGUISES = (
@@ -450,6 +452,8 @@ _DISGUISES = (
      ".str.replace(',', '.'))"),
     (r"[-+]?\d{1,3}(\s\d{3})+(\.\d+)?", "numbers with spaces between thousands",
      "pd.to_numeric(column.str.replace(r'\\s', '', regex=True))"),
+    (r"[-+]?\d{1,3}(['’]\d{3})+([.,]\d+)?", "numbers with apostrophes between thousands",
+     "pd.to_numeric(column.str.replace(r\"['’]\", '', regex=True))"),
     (rf"[<>≤≥~]=?\s*{_NUMBER}", "numbers with limits of a measurement",
      "pd.to_numeric(column.str.lstrip('<>≤≥~= ')), if a limit may replace the number"),
     (rf"(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{4}}|\d{{2}})|"
@@ -514,6 +518,21 @@ def disguise(texts: list[str]) -> tuple[str, str, str] | None:
             example = next((text for text in texts if matches(text)), None)
             if example is not None and (content != _BITS or all(map(matches, texts))):
                 return example, content, way_out
+    return _with_unit(texts)
+
+
+def _with_unit(texts: list[str]) -> tuple[str, str, str] | None:
+    """Return an example, a description and a way out if all texts are numbers with one unit."""
+    for pattern, method in ((rf"(?P<unit>[$€£¥])\s*{_NUMBER}", "prefix"), (_WITH_UNIT, "suffix")):
+        matches = [re.fullmatch(pattern, text) for text in texts]
+        units = {match["unit"] for match in matches if match is not None}
+        if len(units) == 1 and None not in matches:
+            (unit,) = units
+            return (
+                texts[0],
+                f"numbers with the unit {unit!r}",
+                f"pd.to_numeric(column.str.remove{method}({unit!r}).str.strip())",
+            )
     return None
 
 

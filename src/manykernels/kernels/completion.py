@@ -42,7 +42,7 @@ from scipy import linalg
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..utils.numerics import ACCUMULATED, allocate
+from ..utils.numerics import ACCUMULATED, ROUNDING, allocate
 from ..utils.sklearn import safe_indexing, sample_weights
 from ..utils.storable import storable
 from .adapters import as_kernel
@@ -308,6 +308,9 @@ class Completion(StackTransform):
             self.means_[j] = filled_kernel(stack, j) @ self.shares_[j]
         self.grand_means_ = np.sum(self.means_ * self.shares_, axis=1)
         squares = np.sum(np.where(self.present_, stack.row_diag, 0.0) * self.shares_, axis=1)
+        # A mean within its rounding error is zero, and has no direction.
+        zero = np.abs(self.grand_means_) <= ROUNDING * np.abs(squares)
+        self.means_[zero], self.grand_means_[zero] = 0.0, 0.0
         variances = squares - self.grand_means_
         # As in normalisations, a variance within its rounding error counts as zero.
         constant = variances <= ACCUMULATED * np.abs(squares)

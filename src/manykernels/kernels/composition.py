@@ -304,7 +304,7 @@ class After(Kernel):
         of a single column, or of a view of texts. Sample weights are passed if its ``fit`` has a
         parameter `sample_weight`, unlike those of Pipeline and ColumnTransformer; rows of weight
         zero are left out.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
         The columns that are transformed.
 
     Attributes

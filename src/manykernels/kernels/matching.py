@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +179,8 @@ def matched(
     lists = [labels.tolist() for labels in labelled.values()]
     if all(labels == lists[0] for labels in lists):
         _check_sizes(sizes)
+        if not lists or lists[0] == list(range(len(lists[0]))):
+            _warn_of_names(tables)
         labels = next(iter(labelled.values()), None)
         return labels, {name: np.arange(size) for name, size in sizes.items()}
     for name in tables:
@@ -191,7 +193,7 @@ def matched(
                 f"{first!r}."
             )
     rows = {name: _positions(labels, f"view {name!r}") for name, labels in labelled.items()}
-    labels = _joined_labels(labelled, rows, join)
+    labels = _joined_labels(labelled, rows, tables, join)
     places = {
         name: np.array([known.get(label, -1) for label in labels.tolist()], dtype=np.intp)
         for name, known in rows.items()
@@ -200,22 +202,26 @@ def matched(
 
 
 def _joined_labels(
-    labelled: dict[str, np.ndarray], rows: dict[str, dict[Any, int]], join: str
+    labelled: dict[str, np.ndarray],
+    rows: dict[str, dict[Any, int]],
+    tables: Mapping[str, Labelled],
+    join: str,
 ) -> np.ndarray:
     every = dict.fromkeys(label for labels in labelled.values() for label in labels.tolist())
     common = [label for label in every if all(label in known for known in rows.values())]
-    if join == "outer":
+    likeness = "" if common else _likeness(labelled, tables)
+    if join == "outer" and not likeness:
         # Unlabelled targets and predictions are in the order of the first complete table.
         whole = (labels for labels in labelled.values() if len(labels) == len(every))
         return next(whole, _array(list(every)))
     if join == "inner":
         if not common:
-            raise ValueError(f"No sample is in all views: {_examples(labelled)}.")
+            raise ValueError(f"No sample is in all views: {_examples(labelled)}.{likeness}")
         return _array(common)
     if not common:
+        otherwise = " Give them the same index, or pass arrays, which are matched by position."
         raise ValueError(
-            f"Views have no row labels in common: {_examples(labelled)}. Give them the same "
-            "index, or pass arrays, which are matched by position."
+            f"Views have no row labels in common: {_examples(labelled)}.{likeness or otherwise}"
         )
     for name, known in rows.items():
         absent = [label for label in every if label not in known]
@@ -226,6 +232,65 @@ def _joined_labels(
                 'estimator, join="outer" of Views), or leave them out (join="inner").'
             )
     return _array(common)
+
+
+def _likeness(labelled: dict[str, np.ndarray], tables: Mapping[str, Labelled]) -> str:
+    """Return how labels of views look the same, or are columns of another, and the way out."""
+    texts = {name: [str(label) for label in labels.tolist()] for name, labels in labelled.items()}
+    width = max(len(text) for labels in texts.values() for text in [*labels, ""])
+    forms: dict[str, tuple[Callable[[str], str], str]] = {
+        "being numbers or texts": (str, "astype(str)"),
+        "upper and lower case": (str.casefold, "str.lower()"),
+        "spaces": (str.strip, "str.strip()"),
+        "leading zeros": (lambda text: text.lstrip("0") or "0", f"str.zfill({width})"),
+    }
+    for difference, (form, method) in forms.items():
+        sets = [set(map(form, labels)) for labels in texts.values()]
+        same = set.intersection(*sets)
+        if same and 2 * len(same) >= min(map(len, sets)):
+            return (
+                f" They look the same but for {difference}: give all the same form, such as "
+                f"frame.index.{method}."
+            )
+    for name, labels in texts.items():
+        for other in labelled.keys() - {name}:
+            columns = {str(column) for column in getattr(tables[other].table, "columns", ())}
+            if columns and 2 * len(columns & set(labels)) >= len(columns):
+                return (
+                    f" The columns of {other!r} are rows of {name!r}: if it has a column per "
+                    "sample, pass its transpose, frame.T."
+                )
+    return ""
+
+
+def _warn_of_names(tables: Mapping[str, Labelled]) -> None:
+    """Warn if a column has the same entries in all tables, in different orders, like names."""
+    frames = {name: view.table for name, view in tables.items() if is_frame(view.table)}
+    if len(frames) < 2 or len(frames) < len(tables):
+        return
+    first, *others = frames.values()
+    for column in list(first.columns)[:_SHOWN]:
+        if not all(column in other.columns for other in others):
+            continue
+        entries = [list(frame[column]) for frame in frames.values()]
+        sets = [set(map(_name_like, column_entries)) for column_entries in entries]
+        if any(None in known or len(known) < len(entries[0]) for known in sets):
+            continue
+        if all(known == sets[0] for known in sets) and any(one != entries[0] for one in entries):
+            warn_caller(
+                f"Rows of the views are matched by position, but column {column!r} has the same "
+                "entries in all of them, in different orders. If it names the samples, make it "
+                f"the index: frame.set_index({column!r}), of a polars frame "
+                f"frame.to_pandas().set_index({column!r}).",
+                UserWarning,
+            )
+            return
+
+
+def _name_like(entry: object) -> object:
+    """Return a text or an integer, which may name a sample; of other entries None."""
+    is_name = isinstance(entry, str | int | np.integer) and not isinstance(entry, bool)
+    return entry if is_name else None
 
 
 def _check_sizes(sizes: dict[str, int]) -> None:

@@ -37,7 +37,7 @@ class Molecules(Kernel):
         Number of entries of a fingerprint, to which fragments are hashed.
     counts : bool, default=True
         Whether to compare the numbers of each fragment, or only which fragments occur.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
         One column of SMILES; not needed for a table with a single column or a list of strings.
 
     References

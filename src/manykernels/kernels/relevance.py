@@ -84,7 +84,8 @@ class RelevanceRBF(Kernel):
         0.02 or infinity, whichever makes the targets most likely.
     max_rows : int, default=1000
         Scales are learnt from this many rows at most, drawn at random with a fixed seed.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Attributes
     ----------

@@ -77,6 +77,11 @@ class ComparingKernel(Kernel):
 class Linear(ComparingKernel):
     """Linear kernel ``⟨x, y⟩``.
 
+    Parameters
+    ----------
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
+
     Examples
     --------
     >>> from manykernels.kernels import Linear
@@ -109,7 +114,8 @@ class Polynomial(ComparingKernel, GammaKernel):
         of all training entries.
     coef0 : float, default=1.0
         Constant term.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------
@@ -158,6 +164,11 @@ def _raise_to(values: np.ndarray, degree: int) -> None:
 @storable
 class Cosine(ComparingKernel):
     """Cosine of the angle between rows; zero for a row of zeros, even with itself.
+
+    Parameters
+    ----------
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------
@@ -208,7 +219,8 @@ class RBF(DistanceKernel):
     width : float, default=1.0
         With ``gamma=0.5`` the standard deviation σ of the Gaussian; otherwise a factor of the
         bandwidth determined by `gamma`.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------
@@ -242,7 +254,8 @@ class Laplacian(DistanceKernel):
     ----------
     gamma : float or {"scale", "auto", "median"}, default="scale"
         As for :class:`RBF`, but "median" uses the L1 distance.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------
@@ -279,7 +292,8 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
     ----------
     gamma : float or "median", default=1.0
         "median" is the inverse of the median χ² distance of training rows.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------
@@ -296,6 +310,11 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
 @storable
 class Intersection(_HistogramKernel):
     """Histogram intersection kernel ``Σ min(x, y)``.
+
+    Parameters
+    ----------
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns that are compared; see :class:`Kernel`.
 
     Examples
     --------

@@ -159,7 +159,7 @@ class Spectrum(StringKernel):
     unknown : {"error", "skip"}, default="error"
         How to treat letters outside of `alphabet`, such as N and X for unknown letters: raise an
         error, or skip words that contain them.
-    columns : see :class:`Kernel`
+    columns : str, int, list, slice, boolean mask or callable, default=None
         One column of strings; not needed for a table with a single column or a list of strings.
 
     Attributes
@@ -226,7 +226,14 @@ class WeightedDegree(StringKernel):
     ----------
     d : int, default=10
         Number of letters of the longest words, at most the length of a string.
-    normalize, alphabet, unknown, columns : see :class:`Spectrum`
+    normalize : bool, default=True
+        As for :class:`Spectrum`.
+    alphabet : str, default=None
+        As for :class:`Spectrum`.
+    unknown : {"error", "skip"}, default="error"
+        As for :class:`Spectrum`.
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        As for :class:`Spectrum`.
 
     Attributes
     ----------
@@ -332,7 +339,12 @@ class Mismatch(StringKernel):
         As for :class:`Spectrum`, but the kernel depends on the number of letters, and None means
         the letters of the training strings. In new strings, a word with another letter matches
         only itself.
-    normalize, unknown, columns : see :class:`Spectrum`
+    normalize : bool, default=True
+        As for :class:`Spectrum`.
+    unknown : {"error", "skip"}, default="error"
+        As for :class:`Spectrum`.
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        As for :class:`Spectrum`.
 
     Attributes
     ----------
@@ -473,8 +485,16 @@ class Gapped(StringKernel):
         Number of letters of a window, at least k; a shorter string is an error. Time grows with
         the number of subsets of k of the g places, which must be at most 1000.
     decay : float, default=None
-        Factor for each letter in a gap, in (0, 1].
-    normalize, alphabet, unknown, columns : see :class:`Spectrum`
+        Factor for each letter in a gap, in (0, 1]. None counts words with and without gaps alike,
+        once for each window.
+    normalize : bool, default=True
+        As for :class:`Spectrum`.
+    alphabet : str, default=None
+        As for :class:`Spectrum`.
+    unknown : {"error", "skip"}, default="error"
+        As for :class:`Spectrum`.
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        As for :class:`Spectrum`.
 
     Attributes
     ----------

@@ -282,11 +282,24 @@ def refuse_not_finite(table: object, what: str) -> None:
         )
 
 
+#: Squares of larger numbers, which kernels compute, are infinite.
+LARGEST = 1e150
+
+
 def refuse_infinite(table: object, what: str) -> None:
     """Raise an error for infinite numbers in a table."""
     if place := _first_place(table, np.isinf):
         raise ValueError(
             f"{what} has an infinite value (inf) at {place}: correct it, or leave the row out."
+        )
+
+
+def refuse_huge(table: object, what: str) -> None:
+    """Raise an error for numbers that are finite, but too large for the default kernels."""
+    if place := _first_place(table, lambda entries: np.abs(entries) > LARGEST):
+        raise ValueError(
+            f"{what} has a number at {place} that is too large to compute with (beyond "
+            f"{LARGEST:g}): correct it, or choose another unit."
         )
 
 

@@ -48,7 +48,10 @@ def named_tables(
 ) -> dict[str, Labelled]:
     """Return tables by the names of the views; see :class:`~manykernels.Views`."""
     tables = native_frame(tables)
-    if layer is not None and (columns is not None or not holds_modalities(tables)):
+    annotated = {}
+    if isinstance(tables, Mapping):
+        annotated = {name: data for name, data in tables.items() if _is_mapping(data, "obsm")}
+    if layer is not None and (columns is not None or not (annotated or holds_modalities(tables))):
         raise ValueError("layer is for AnnData and MuData, without columns.")
     if columns is not None:
         labelled = _column_groups(tables, columns)
@@ -59,8 +62,10 @@ def named_tables(
     elif is_frame(tables):
         labelled = _levels(tables)
     elif isinstance(tables, Mapping):
-        frames = {name: native_frame(table) for name, table in tables.items()}
+        others = {name: table for name, table in tables.items() if name not in annotated}
+        frames = {name: native_frame(table) for name, table in others.items()}
         labelled = {name: Labelled(table, row_labels(table)) for name, table in frames.items()}
+        labelled |= _modalities_of(annotated, layer)
     else:
         raise TypeError(
             "Views need a dict of tables by the names of the views, such as "

@@ -109,7 +109,9 @@ class Certificate:
     def message(self) -> str:
         """Status in a sentence."""
         meaningless = self.status == "limited by rounding" and self.rounding >= abs(self.primal)
-        message = _MESSAGES["meaningless" if meaningless else self.status].format(self)
+        message = _MESSAGES["meaningless" if meaningless else self.status].format(
+            self, gap=max(self.rel_gap, 0.0)
+        )
         return f"{message} {self.note}" if self.note else message
 
     def __str__(self) -> str:
@@ -117,7 +119,7 @@ class Certificate:
 
 
 _MESSAGES = {
-    "certified": "The objective is at most {0.rel_gap:.1e} of itself above the optimum, within "
+    "certified": "The objective is at most {gap:.1e} of itself above the optimum, within "
     "tol={0.tol:g}.",
     "limited by rounding": "The relative gap {0.rel_gap:.1e} has a rounding error of up to "
     "{0.rel_rounding:.1e}, more than tol={0.tol:g}: the distance of the weights from the optimum "

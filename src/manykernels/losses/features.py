@@ -57,6 +57,7 @@ class FeatureSums:
     `kernel_of` (D,) is the kernel number of each feature; features of a kernel are contiguous, and
     kernels are numbered from 0 to ``n_kernels − 1``. `errors` (D,) are the differences of features
     that are computed again: root mean squares over the samples, times the root of their weight.
+    `n_distinct` returns the number of samples without repeats of others, features and targets.
     """
 
     gram: Array
@@ -66,6 +67,7 @@ class FeatureSums:
     n_kernels: int
     n_samples: int
     errors: Array | None = None
+    n_distinct: Callable[[], int] | None = None
 
     def blocks(self) -> list[slice]:
         """Return the slices of the features of every kernel, which may be empty."""

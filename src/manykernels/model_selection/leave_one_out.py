@@ -21,8 +21,8 @@ from scipy import linalg
 from sklearn.metrics import average_precision_score, brier_score_loss
 
 from ..discriminant import CalibratedScores, indicator_rule, labelled_stack, rule_offsets
+from ..estimators.grid import checked_regs
 from ..estimators.kernel_data import KernelData
-from ..estimators.search import checked_regs
 from ..estimators.training_rows import checked_groups, refuse_useless_groups
 from ..kernels import KernelStack
 from ..kernels.matching import matched_targets

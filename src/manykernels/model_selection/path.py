@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..discriminant import Samples, labelled_stack
+from ..estimators.grid import checked_norms, checked_regs
 from ..estimators.kernel_data import KernelData
-from ..estimators.search import checked_norms, checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
 from ..solvers.path import PAPER_NORMS, GridPoint, walk_grid

@@ -17,9 +17,9 @@ from ..estimators.base import KernelEstimator
 from ..estimators.cox import SurvivalEstimator, survival_records
 from ..estimators.feature_data import BY_NAME
 from ..estimators.inputs import MatrixSource, groups_of, matched_by_label
-from ..estimators.kernel_data import as_norm
 from ..estimators.regional import SourceWithShares
 from ..estimators.training_rows import checked_groups, rows_that_count
+from ..estimators.weights import as_norm
 from ..inspection.study import left_out_answers
 from ..kernels import KernelStack, Views
 from ..kernels.completion import views_of_kernels

@@ -246,7 +246,11 @@ class Nystrom(Approximation):
         4000, down to 50; and no more than there are rows.
     selector : LandmarkSelector, optional
         Method that chooses the landmarks, by default :class:`~manykernels.scale.Uniform`.
-    block_size, random_state : see :class:`~manykernels.scale.Approximation`
+    block_size : int, optional
+        Number of rows processed at once, by default 4096. Memory grows with it; results do not
+        depend on it.
+    random_state : int, default=0
+        Seed of all random draws: rows for widths, landmarks, frequencies, folds.
 
     Examples
     --------
@@ -464,7 +468,11 @@ class RandomFeatures(Approximation):
         Maximum number of features of each kernel, and of each term of a sum. Random features come
         in pairs, so an odd number leaves one unused. By default 400; fewer for more than 10
         kernels, whose features would be more than 4000, down to 100.
-    block_size, random_state : see :class:`~manykernels.scale.Approximation`
+    block_size : int, optional
+        Number of rows processed at once, by default 4096. Memory grows with it; results do not
+        depend on it.
+    random_state : int, default=0
+        Seed of all random draws: rows for widths, landmarks, frequencies, folds.
 
     References
     ----------
@@ -670,7 +678,11 @@ class ExactFeatures(Approximation):
         Maximum number of features of each kernel, and of each term of a sum. A polynomial kernel
         of degree p has ``binomial(d + p, p)`` features of d columns, words of k letters have
         ``n_letters ** k``.
-    block_size, random_state : see :class:`~manykernels.scale.Approximation`
+    block_size : int, optional
+        Number of rows processed at once, by default 4096. Memory grows with it; results do not
+        depend on it.
+    random_state : int, default=0
+        Seed of all random draws: rows for widths, landmarks, frequencies, folds.
 
     Examples
     --------

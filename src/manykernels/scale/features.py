@@ -140,8 +140,9 @@ class Approximation(BaseEstimator, ABC):
 
     Parameters
     ----------
-    block_size : int, default=4096
-        Number of rows processed at once. Memory grows with it; results do not depend on it.
+    block_size : int, optional
+        Number of rows processed at once, by default 4096. Memory grows with it; results do not
+        depend on it.
     random_state : int, default=0
         Seed of all random draws: rows for widths, landmarks, frequencies, folds.
     """

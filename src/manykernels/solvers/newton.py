@@ -393,7 +393,7 @@ _LEAST_NORM_EXTRAPOLATED = 1.5
 
 @dataclass(frozen=True)
 class Newton(Solver, name="newton"):
-    """Outer Newton solver.
+    """Newton steps on the kernel weights, the default solver.
 
     Parameters
     ----------

@@ -370,9 +370,19 @@ def survival_curves(hazard: StepFunction, risk: ArrayLike) -> np.ndarray:
 
 
 def hazard_functions(hazard: StepFunction, risk: ArrayLike) -> np.ndarray:
-    """Return the cumulative hazards of samples of a Cox model, ``exp(f) H(t)``.
+    """Return the cumulative hazard functions of samples of a Cox model, ``exp(f) H(t)``.
 
-    Parameters and result are as those of :func:`survival_curves`.
+    Parameters
+    ----------
+    hazard : StepFunction
+        Cumulative baseline hazard H.
+    risk : array-like of shape (n_samples,)
+        Outputs f of the samples.
+
+    Returns
+    -------
+    hazards : ndarray of shape (n_samples,)
+        A :class:`StepFunction` for each sample.
 
     Examples
     --------

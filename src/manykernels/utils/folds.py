@@ -20,6 +20,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import check_cv
 
+from .sklearn import warn_caller
+
 #: Largest number of equal rows that count as repeats of one sample, and the same as a share of all
 #: rows. With 50 or more equally frequent values of a column, each value forms a group; with fewer,
 #: each row does.
@@ -199,6 +201,25 @@ def stratified_folds(
         if members.any() and np.ptp(fold_of_row[members]) == 0:
             fold_of_row[np.isin(groups, groups[members])] = -1
     return [fold for k in range(n_folds) if len(fold := np.flatnonzero(fold_of_row == k))]
+
+
+def warn_of_untested(labels: np.ndarray, classes: np.ndarray, folds: Iterable[np.ndarray]) -> None:
+    """Warn of classes that are in no fold: their rows belong together, and are all in training.
+
+    `labels` (n,) or (n, n_labels) are positions in `classes`.
+    """
+    columns = labels.reshape(len(labels), -1)
+    tested = columns[np.concatenate(list(folds))]
+    for label, (column, seen) in enumerate(zip(columns.T, tested.T, strict=True)):
+        untested = np.setdiff1d(column, seen)
+        if len(untested):
+            where = f" of label {label}" if labels.ndim == 2 else ""
+            warn_caller(
+                f"Class {classes.tolist()[untested[0]]!r}{where} has a single sample, or repeats "
+                "of one: it is in every training part and no fold tests it, so that scores, and "
+                "what is chosen by them, say nothing about it.",
+                UserWarning,
+            )
 
 
 def splits_of_rows(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.metrics._scorer import _MultimetricScorer as MultimetricScorer
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._split import GroupsConsumerMixin
@@ -112,6 +113,18 @@ def in_output_container(
 
             X = pd.DataFrame(index=index)
     return _wrap_data_with_container("transform", values, X, estimator)
+
+
+# -- Scores ---------------------------------------------------------------------------------------
+
+
+def scored_targets(name: str) -> str:
+    """Return the targets that a score of scikit-learn is for: "numbers", "classes" or neither."""
+    if name not in get_scorer_names():
+        return ""
+    module = get_scorer(name)._score_func.__module__
+    kinds = {"_regression": "numbers", "_classification": "classes", "_ranking": "classes"}
+    return kinds.get(module.rpartition(".")[2], "")
 
 
 # -- Warnings at the line of the user's code ------------------------------------------------------

@@ -321,7 +321,11 @@ _MINUTES_PER_FLOP = 25 * 1e-12
 class SDP(base.Expensive, name="sdp"):
     """Semidefinite program of Ye 2008, one constraint per class, p = 1: (8), (29), (41).
 
-    Large problems are refused unless ``force=True``.
+    Parameters
+    ----------
+    force : bool, default=False
+        Whether to solve problems that are estimated to need more memory than is available or more
+        than ten minutes. They are an error otherwise.
 
     Examples
     --------
@@ -366,6 +370,12 @@ class SDPApprox(SDP, name="sdp-approx"):
 
     For more than two classes its solution is not that of the exact program; the certificate bounds
     how much worse it is.
+
+    Parameters
+    ----------
+    force : bool, default=False
+        Whether to solve problems that are estimated to need more memory than is available or more
+        than ten minutes. They are an error otherwise.
 
     Examples
     --------
@@ -434,7 +444,11 @@ _MINUTES_PER_UNIT = 7e-10
 class QCQP(base.Expensive, name="qcqp"):
     """Quadratically constrained program of Lanckriet 2004 and Ye 2008, p = 1.
 
-    Large problems are refused unless ``force=True``.
+    Parameters
+    ----------
+    force : bool, default=False
+        Whether to solve problems that are estimated to need more memory than is available or more
+        than ten minutes. They are an error otherwise.
 
     Examples
     --------

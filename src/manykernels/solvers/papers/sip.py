@@ -62,7 +62,7 @@ def _attainable_tol(solver: Solver, problem: Problem) -> str | None:
 
 @dataclass(frozen=True)
 class SIP(Solver, name="sip"):
-    """Cutting planes for any p.
+    """Cutting planes on the kernel weights, the semi-infinite program of Yan 2012, for any p.
 
     Parameters
     ----------

@@ -48,8 +48,13 @@ _MINUTES_PER_ENTRY = 4e-9 / 60.0
 class SMOMKL(base.Expensive, name="smo-mkl"):
     """Pair steps on the dual of a support vector machine without weights, 1 < p ≤ ∞.
 
-    All kernels are in memory, n·m² numbers. Large problems are refused unless
-    ``force=True``.
+    All kernels are in memory, n·m² numbers.
+
+    Parameters
+    ----------
+    force : bool, default=False
+        Whether to solve problems that are estimated to need more memory than is available or more
+        than ten minutes. They are an error otherwise.
 
     Examples
     --------
