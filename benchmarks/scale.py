@@ -57,7 +57,8 @@ def run(problem: str, n_rows: int, method: str, sources: str | None = None) -> d
         environment["PYTHONPATH"] = sources
     answer = subprocess.run(command, capture_output=True, text=True, env=environment)
     if answer.returncode:
-        raise RuntimeError(f"{' '.join(command[2:])}: {answer.stderr.strip().splitlines()[-1]}")
+        reason = (answer.stderr.strip().splitlines() or ["no message"])[-1]
+        raise RuntimeError(f"{' '.join(command[2:])}: {reason}")
     found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
     print(
         f"{problem:10s} {n_rows:>9d} {method:12s} {found['seconds']:8.1f} s "

@@ -584,3 +584,36 @@ def test_samples_that_lack_a_view():
     views = {"a": X[:, :3], "b": np.where(np.arange(N)[:, None] < 5, np.nan, X[:, 3:])}
     with pytest.raises(ValueError, match="5 of 120 lack some, the first at row 0"):
         column_importance(MKRidge(Linear(), missing="mean"), views, Y)
+
+
+@pytest.mark.parametrize(("n_groups", "n_columns"), [(8, 4), (20, 4), (12, 40)])
+def test_columns_of_a_few_groups_are_not_found_by_chance(n_groups, n_columns):
+    # Half of the columns are the same in all rows of a group, and so is a part of y: as if there
+    # were n_groups rows, whatever the number of rows.
+    group = np.repeat(np.arange(n_groups), 6)
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        Z = rng.standard_normal((len(group), n_columns))
+        Z[:, ::2] = rng.standard_normal((n_groups, n_columns))[group, ::2]
+        Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
+        y = rng.standard_normal(n_groups)[group] + 0.5 * rng.standard_normal(len(group))
+        shares = np.full(n_columns, 1.0 / n_columns)
+        K = Z @ Z.T / n_columns
+        effects = linear_effects(Z, y - y.mean(), K, shares, np.ones(len(y)), group)
+        found.append(effects.p_value < 0.05)
+    assert np.mean(found) < 0.08
+    assert np.mean(found, axis=0).max() < 0.2
+
+
+def test_a_column_that_varies_in_one_group_only_says_nothing():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(10), 4)
+    table = np.column_stack([group == 3, rng.standard_normal((40, 2))]).astype(float)
+    y = 3.0 * table[:, 0] + table[:, 1] + 0.1 * rng.standard_normal(40)
+    model = MKRidge(Linear())
+    result = column_importance(model, table, y, groups=group, n_resamples=0)
+    assert in_order(result, result.p_value).tolist()[0] == 1.0
+    assert in_order(result, result.interval)[0].tolist() == [-np.inf, np.inf]
+    assert in_order(result, result.selected).tolist() == [False, True, False]
+    assert "+inf" in str(result)

@@ -51,6 +51,9 @@ _BLOCK = 2**24
 # Added to the diagonal of correlation matrices: columns that repeat others have no effect of
 # their own, and a huge standard error.
 _JITTER = 1e-10
+# Directions that a group of rows alone determines have a variance without it that is smaller, as a
+# share of the mean.
+_DETERMINED = 1e-8
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,8 @@ def linear_effects(
     weights : ndarray of shape (n_rows,)
         Sample weights of mean one.
     groups : ndarray of shape (n_rows,), optional
-        Groups of rows that are not independent.
+        Groups of rows that are not independent. Standard errors are then at least those of a
+        jackknife over groups, infinite for columns that vary in one group only.
     """
     # With weights w the noise has the variances 1/w: in units of 1/√w all are equal.
     root = np.sqrt(weights)
@@ -122,7 +126,13 @@ def linear_effects(
         combined[:, closer] = refined[3]
     contrasts = root[:, None] * (vectors @ (stretch[:, None] * combined))
     if groups is not None:
-        error = np.maximum(error, _error_of_groups(contrasts, vectors, stretch, v, root, groups))
+        _, groups = np.unique(groups, return_inverse=True)
+        left = np.eye(len(v)) - W @ combined.T if everything else None
+        half = vectors * stretch
+        inverse = half @ half.T if left is None else half @ left @ half.T
+        of_groups = _error_of_groups(contrasts, inverse, y, root, groups)
+        error = np.maximum(error, of_groups)
+        degrees = np.minimum(degrees, max(groups.max(), 1))
     p_value = _two_sided(effect, error, degrees)
     if not everything and n_columns > _MOST_COLUMNS:
         p_value = np.maximum(p_value, first)
@@ -277,20 +287,30 @@ def _nearest(Z: np.ndarray, columns: np.ndarray, fixed: np.ndarray, number: int)
 
 
 def _error_of_groups(
-    contrasts: np.ndarray,
-    vectors: np.ndarray,
-    stretch: np.ndarray,
-    v: np.ndarray,
-    root: np.ndarray,
-    groups: np.ndarray,
+    contrasts: np.ndarray, inverse: np.ndarray, y: np.ndarray, root: np.ndarray, groups: np.ndarray
 ) -> np.ndarray:
-    """Return standard errors from sums over groups of rows of contrasts times residuals."""
-    inverse = (vectors * stretch**2) @ vectors.T
-    residuals = (vectors @ (stretch * v)) / np.diag(inverse) / root
-    _, number = np.unique(groups, return_inverse=True)
-    sums = np.zeros((number.max() + 1, contrasts.shape[1]))
-    np.add.at(sums, number, contrasts * residuals[:, None])
-    return np.sqrt(np.sum(sums**2, axis=0) * len(sums) / max(len(sums) - 1, 1))
+    """Return standard errors from sums over groups of rows of contrasts times residuals.
+
+    The residuals are those of models without the group (the jackknife, or CR3): a few groups have
+    much influence on the model, and residuals that are much smaller than those of new groups.
+    `inverse` maps y, in units of 1/√w, to residuals times the inverse of their covariance.
+    """
+    residuals, contrasts = inverse @ y, contrasts / root[:, None]
+    sizes = np.sqrt(np.sum(contrasts**2, axis=0))
+    n_groups, n_columns = int(groups.max()) + 1, contrasts.shape[1]
+    sums, unknown = np.empty((n_groups, n_columns)), np.zeros(n_columns, bool)
+    least = _DETERMINED * np.trace(inverse) / len(inverse)
+    for group in range(n_groups):
+        rows = np.flatnonzero(groups == group)
+        values, vectors = linalg.eigh(inverse[np.ix_(rows, rows)])
+        parts = vectors.T @ contrasts[rows]
+        # What the group alone determines, nothing can be said about without it.
+        alone = values <= least
+        unknown |= np.any(np.abs(parts[alone]) > np.sqrt(_DETERMINED) * sizes, axis=0)
+        left = (vectors.T @ residuals[rows])[~alone] / values[~alone]
+        sums[group] = left @ parts[~alone]
+    error = np.sqrt(np.sum(sums**2, axis=0) * (n_groups - 1) / n_groups)
+    return np.where(unknown, np.inf, error)
 
 
 def _two_sided(effect: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -190,6 +190,13 @@ class Kernel(BaseEstimator, ABC):
     #: Whether entries are compared as categories, so that their types matter.
     _of_categories: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters, looked up once: copies ask for them very often."""
+        names: list[str] = super()._get_param_names()
+        return names
 
     @property
     def is_psd(self) -> bool:

@@ -11,6 +11,7 @@ is sparse except for W, and an iteration takes n r² operations.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from ..domains import Array, ConicForm, Domain
-from ..utils.numerics import ACCUMULATED
+from ..utils.numerics import ACCUMULATED, EPS
 
 Mask = NDArray[np.bool_]
 #: Entries of a matrix, dense or sparse.
@@ -221,8 +222,8 @@ def _interior_point(
     none = np.zeros(form.matrix.shape[1] - n)
     matrix, linear = form.matrix, np.append(objective.linear, none)
     if low_rank is None:
-        hessian = hessian.copy()
-        hessian.data[:] = objective.quadratic[triangle]
+        hessian = copy(hessian)  # with the same pattern
+        hessian.data = objective.quadratic[triangle]
     else:
         hessian = sparse.diags_array(np.append(low_rank.rest, none), format="csc")
     if planes is not None:
@@ -268,6 +269,7 @@ def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Arra
     root of its tolerance in x, so that weights would visibly depend on the order of the kernels.
     """
     best, least = x, np.inf
+    block_of = domain.block_of(len(x))
     for _ in range(_POLISHING_STEPS):
         level = domain.level_set(x)
         if level is None or not free.any():
@@ -276,7 +278,7 @@ def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Arra
         y = x[free]
         gains = objective.gains(x)[free]
         # Blocks with free weights, and the block of each free weight.
-        moving, block = np.unique(domain.block_of(len(x))[free], return_inverse=True)
+        moving, block = np.unique(block_of[free], return_inverse=True)
         border = np.zeros((len(y), len(moving)))
         border[np.arange(len(y)), block] = gradient[free] * y
         multiplier = np.bincount(block, gains * y) / border.sum(axis=0)
@@ -286,6 +288,8 @@ def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Arra
         if not size < least:
             break
         best, least = x, size
+        if size <= EPS * abs(float(gains @ y)):
+            break  # the rest is rounding error
         bend = multiplier[block] * curvature[free] * y**2
         step = objective.step(y, free, bend, border, residual)
         x = x.copy()
