@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +139,23 @@ def test_models_are_those_with_the_best_validation(experiment, monkeypatch):
     monkeypatch.setattr(gonen2013, "score", lambda *_: 50.0)
     tied = gonen2013.chosen(experiment, experiment.methods["SVM"], experiment.draw(0))
     assert tied["chosen"] == [0.1]
+
+
+def test_parameters_can_be_chosen_on_some_of_the_validation_parts(experiment, monkeypatch):
+    seen = []
+
+    def score(experiment, model, block, targets):
+        seen.append(model.C)
+        return {0.1: 60.0, 1.0: 70.0}[model.C]
+
+    monkeypatch.setattr(gonen2013, "score", score)
+    method = replace(experiment.methods["SVM"], n_choosing=2)
+    found = gonen2013.chosen(experiment, method, experiment.draw(0))
+    # Of two folds both values, of the other eight the chosen one, each on two sets of samples.
+    assert seen == [0.1, 0.1, 1.0, 1.0] * 2 + [1.0, 1.0] * 8
+    assert found["chosen"] == [1.0]
+    assert found["test"] == [70.0] * 10
+    assert len(found["supports"]) == 10
 
 
 def test_support_vectors_have_dual_variables_of_a_thousandth_of_the_penalty(experiment):
