@@ -34,6 +34,8 @@ N_TEST = 1000
 N_SPLITS = 3
 # From this number of rows on there is one split.
 MANY = 2000
+# Features that would be a default are not lower by more points, and so many times faster.
+AS_GOOD, FASTER = 0.1, 10
 # What is measured of every fit.
 FIGURES = ("score", "seconds", "gib")
 
@@ -85,7 +87,7 @@ def _fit(
 
 def page(results: Results) -> str:
     """Return the page made of measured values."""
-    rows = []
+    rows, as_good, faster, both = [], 0, 0, 0
     for part in results.values():
         for row in part["rows"]:
             exact, features = (
@@ -102,6 +104,8 @@ def page(results: Results) -> str:
                 else ""
             )
             seconds = [values["seconds"].mean() for values in (exact, features)]
+            judged = difference.mean() >= -AS_GOOD, seconds[0] >= FASTER * seconds[1]
+            as_good, faster, both = as_good + judged[0], faster + judged[1], both + all(judged)
             rows.append(
                 [
                     part["title"],
@@ -126,6 +130,15 @@ def page(results: Results) -> str:
         for part in results.values()
         if part["without"]
     )
+    verdict = (
+        f"Features are as good (at most {AS_GOOD:g} points lower) in {as_good} of {len(rows)} "
+        f"rows of the table, {FASTER} times faster in {faster}, and both in {both}."
+    )
+    if not both:
+        verdict += (
+            " So kernel matrices are the default. What landmarks cost with more rows, and one "
+            "kernel for each view, is on the page [how many landmarks](landmarks.md)."
+        )
     return (
         "# Explicit features or kernel matrices\n\n"
         "Written by `python -m benchmarks.approximation --write`. `MKFDACV` and `MKRidgeCV` with "
@@ -134,6 +147,7 @@ def page(results: Results) -> str:
         f"{N_TEST} other rows: means of {N_SPLITS} random divisions, of one from {MANY} rows on. "
         "Differences have their standard errors. Times are those of the processor, in one "
         f"thread.{note}\n\n"
+        f"{verdict}\n\n"
         f"{markdown(header, rows, n_left=2)}\n{environments(results)}\n"
     )
 

@@ -4,8 +4,9 @@
 
 A benchmark that writes ``docs/benchmarks/<name>.json`` has a function ``page``, which makes the
 page of it, and, if it compares with a paper, a function ``paper_rows``. Nothing is measured here.
-The page ``papers.md`` counts the rows of every table of a paper. Printed are all rows beside the
-papers that are not within two standard errors, and totals.
+The page ``papers.md`` has the totals and the rows that differ from the papers, and
+``docs/methods.md`` counts the rows of every table. Printed are all rows beside the papers that are
+not within two standard errors, and totals.
 """
 
 from __future__ import annotations
@@ -16,9 +17,14 @@ from importlib import import_module
 from types import ModuleType
 
 from benchmarks import _command
-from benchmarks._tables import ABOVE, BELOW, WITHIN, PaperRow, counted, markdown
+from benchmarks._tables import ABOVE, BELOW, WITHIN, PaperRow, counted, markdown, verdict
 
 INDEX = "papers"
+METHODS = _command.PAGES.parent / "methods.md"
+#: Lines of the index of methods between which a table of a paper is written.
+MARKS = ("<!-- verdicts: {} -->", "<!-- end of verdicts: {} -->")
+#: Per cent of the figures on the same data that should be within, or above for a tested reason.
+TARGET = 90.0
 
 _FDA, _YE, _LMKL = "Yan et al. 2012", "Ye, Ji and Chen 2008", "Gönen and Alpaydın 2013"
 _CVPR, _DENOISING = "Yan et al. 2010", "Yan, Kittler and Mikolajczyk 2010"
@@ -89,8 +95,8 @@ def paper_rows() -> list[tuple[str, PaperRow]]:
     ]
 
 
-def index() -> str:
-    """The page that counts the rows of every table and figure of the papers."""
+def verdicts(folder: str = "") -> dict[str, str]:
+    """A table for each paper: its tables and figures, how many rows have which verdict, links."""
     groups: dict[tuple[str, str, str], list[PaperRow]] = {}
     for name, row in paper_rows():
         groups.setdefault((row.paper, row.place, name), []).append(row)
@@ -101,7 +107,8 @@ def index() -> str:
         cells = tables.setdefault(paper, [])
         if not rows:
             what, page = WITHOUT_FIGURES[paper, place]
-            cells.append([f"[{place}]({page}.md)" if page else place, what, *[""] * 5])
+            link = f"[{place}]({folder}{page}.md)" if page else place
+            cells.append([link, what, *[""] * 5])
             continue
         names = dict.fromkeys(row.data for row in rows)
         data = ", ".join(names) if rows[0].same_data else f"{', '.join(names)} (stand-in)"
@@ -109,22 +116,55 @@ def index() -> str:
             sum(row.outcome == outcome for row in rows) for outcome in (WITHIN, ABOVE, BELOW)
         ]
         numbers.append(sum(row.outcome != WITHIN and not row.reason for row in rows))
-        cells.append([f"[{place}]({name}.md)", data, str(len(rows)), *map(str, numbers)])
+        link = f"[{place}]({folder}{name}.md)"
+        cells.append([link, data, str(len(rows)), *map(str, numbers)])
     header = ["", "data", "rows", "within", "above", "below", "unexplained"]
-    same = [row for _, row in paper_rows() if row.same_data]
-    other = [row for _, row in paper_rows() if not row.same_data]
+    return {paper: markdown(header, cells, n_left=2) for paper, cells in tables.items()}
+
+
+def index() -> str:
+    """The page with the totals, and every row that is not within two standard errors."""
+    rows = [row for _, row in paper_rows()]
+    same = [row for row in rows if row.same_data]
+    other = [row for row in rows if not row.same_data]
+    good = sum(
+        row.outcome == WITHIN or (row.outcome == ABOVE and row.reason != "") for row in same
+    )
+    share = 100.0 * good / len(same)
     parts = [
         "# Tables of the papers",
-        "Written by `python -m benchmarks.pages`. How many figures of each table of the papers "
-        "are within two standard errors of the difference between the paper's and ours, above "
-        "(better) or below. Figures above or below are explained only if a reason was tested. "
-        "Every table and figure of the five papers has a row; pictures without numbers and "
-        "seconds have no counts. [The methods by paper](../methods.md) has the code.",
-        f"On the data of the papers: {counted(same)}.\n\nOn other data, which stand in for those "
-        f"that are not available: {counted(other)}.",
-        *(f"## {paper}\n\n{markdown(header, cells, n_left=2)}" for paper, cells in tables.items()),
+        "Written by `python -m benchmarks.pages`. How many figures of the papers are within two "
+        "standard errors of the difference between the paper's and ours, above (better) or below. "
+        "Figures above or below are explained only if a reason was tested. [The methods by "
+        "paper](../methods.md) has the counts of every table and figure, and the code.",
+        f"On the data of the papers: {counted(same)}. Within two standard errors, or above for a "
+        f"reason that was tested: {good} of {len(same)}, {share:.1f} % (target: {TARGET:g} %, "
+        f"{verdict(share >= TARGET)}).\n\nOn other data, which stand in for those that are not "
+        f"available: {counted(other)}.",
     ]
+    for title, some in (("The data of the papers", same), ("Other data", other)):
+        apart = [
+            [row.paper, row.place, row.data, row.method]
+            + [f"{value:.4g}" for value in (row.ours, row.theirs, row.error)]
+            + [row.verdict]
+            for row in some
+            if row.outcome != WITHIN
+        ]
+        header = ["paper", "place", "data", "row", "ours", "paper's", "standard error", "verdict"]
+        parts += [f"## {title}: above or below", markdown(header, apart, n_left=4)]
     return "\n\n".join(parts) + "\n"
+
+
+def with_verdicts(text: str) -> str:
+    """The index of methods with the tables of verdicts between their marks."""
+    for paper, table in verdicts("benchmarks/").items():
+        begin, end = MARKS[0].format(paper), MARKS[1].format(paper)
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise ValueError(f"{METHODS.name} has no lines {begin} and {end}.")
+        text = f"{before}{begin}\n\n{table}\n\n{end}{after}"
+    return text
 
 
 def _order(paper: str, place: str, name: str) -> tuple[str, str, int, str]:
@@ -137,6 +177,8 @@ def main() -> int:
     """Write the pages."""
     for name, text in {**pages(), INDEX: index()}.items():
         _command.write_page(name, text)
+    METHODS.write_text(with_verdicts(METHODS.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"Written: {METHODS}")
     rows = [row for _, row in paper_rows()]
     for row in rows:
         if row.outcome != WITHIN:

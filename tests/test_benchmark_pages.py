@@ -42,9 +42,13 @@ def test_every_benchmark_has_a_quick_form(name, capsys):
     assert "--write" in shown
 
 
-def test_the_index_of_tables_is_made_of_all_rows():
+def test_the_indices_of_tables_are_made_of_all_rows():
     text = (_command.PAGES / f"{pages.INDEX}.md").read_text(encoding="utf-8")
     assert text == pages.index(), "run python -m benchmarks.pages"
+    text = pages.METHODS.read_text(encoding="utf-8")
+    assert text == pages.with_verdicts(text), "run python -m benchmarks.pages"
+    with pytest.raises(ValueError, match="has no lines"):
+        pages.with_verdicts("")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -203,11 +203,32 @@ def test_verdicts_go_both_ways():
 
 def test_another_scaling_explains_a_row():
     results = {"multifeat": part(all_methods("multifeat", 94.0))}
-    means = {"SVM (mor)": {"standardised": 94.0, "in [0, 1]": 69.0, "as they are": 48.0}}
-    results["readings"] = {"means": {"multifeat": means}}
+    means = {"standardised": 94.0, "in [0, 1]": 69.0, "as they are": 48.0}
+    draws = {scaling: [{"test": [mean]}] for scaling, mean in means.items()}
+    results["scaling of multifeat"] = {"methods": {"SVM (mor)": draws}}
     rows = {row.method: row for row in gonen2013.value_rows(results, "multifeat")}
     assert "69.00 with columns in [0, 1]" in rows["SVM (mor)"].verdict
     assert rows["LMKL (sigmoid)"].verdict == "below, unexplained"
+
+
+def test_values_of_another_scaling_explain_a_row():
+    # The paper has 88.13 % and 33.62 % support vectors.
+    results = {"multifeat": part(all_methods("multifeat", 88.0))}
+    for i, draw in enumerate(results["multifeat"]["methods"]["SVM (kar)"]):
+        draw["supports"] = [47.0 + i] * 10
+    values = {"validation": 88.0, "test": 88.0, "active": 1.0}
+    grid = {
+        "C = 1": {**values, "supports": 60.0},
+        "C = 10": {**values, "supports": 34.0},
+    }
+    draws = [{"test": [88.0], "support": 60.0, "grid": grid}] * 2
+    scaled = {"standardised": draws, "in [0, 1]": draws}
+    results["scaling of multifeat"] = {"methods": {"SVM (kar)": scaled}}
+    row = gonen2013.support_rows(results, "multifeat")[2]
+    assert row.verdict == (
+        "below: 34.00 with columns in [0, 1] and C = 10, where the accuracy is 88.00, see the "
+        "scaling of columns"
+    )
 
 
 def test_other_penalties_explain_a_row():

@@ -1,8 +1,8 @@
 """MKSVCCV and MKSVRCV: parameters of support vector machines chosen by cross-validation.
 
 The grid is walked from large p, where all weights are alike, to small, and at one p from small C
-to large. Kernel weights start from those of the C before. (Those of the first C are predicted by
-the gains at the p before.) The machines start from those of the same C at the p before.
+to large. Kernel weights start from those of the C before, and from those that the gains at the p
+before predict. The machines start from those of the same C at the p before.
 
 Where the first parameters of the grid change the kernels themselves, such a walk begins anew with
 the kernels of each of their values.
@@ -199,11 +199,12 @@ class MachinePath:
         names = list(self.grid.values)
         norms, *others = list(self.grid.values.values())[names.index("p") :]
         losses: dict[tuple[int, ...], list[BoxLoss]] = {}
-        first: list[Solution] | None = None
+        # Gains and weights of all losses at the p before.
+        solved: dict[tuple[int, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
         for i in np.argsort(norms)[::-1].tolist():
             domain = product_domain(lp_domain(float(norms[i])), kernels.n_regions)
-            starts = _predicted(first, domain)
-            first = None
+            now: dict[tuple[int, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
+            near: list[np.ndarray] | None = None
             for rest in product(*(np.argsort(values).tolist() for values in others)):
                 places = [(*place, i, *rest) for place in kernels.places]
                 if rest not in losses:
@@ -211,15 +212,17 @@ class MachinePath:
                     losses[rest] = self.machines(stack, self.grid.at(places[0]))
                     for loss, last in zip(losses[rest], before or [], strict=False):
                         loss.continue_from(last)
+                starts = _starts(solved.get(rest), near, domain)
                 try:
                     solutions = self._solutions(losses[rest], domain, starts, stack.names)
                 except ValueError as error:
                     found.record.failures.append(str(error))
                     continue
-                starts = [solution.weights for solution in solutions]
-                first = first or solutions
+                near = [solution.weights for solution in solutions]
+                now[rest] = [(one.evaluation.gains, one.weights) for one in solutions]
                 if self._note(found, places, solutions, kernels.block):
                     return True
+            solved = now
         return False
 
     def _note(
@@ -256,14 +259,25 @@ class MachinePath:
         return solutions
 
 
-def _predicted(solutions: list[Solution] | None, domain: Domain) -> list[np.ndarray] | None:
-    """Weights to start from at another p; at p = 1 the gains do not determine them."""
-    if solutions is None:
-        return None
-    gains = [solution.evaluation.gains for solution in solutions]
-    if isinstance(domain, LpBall) and all(own.any() for own in gains):
-        return [domain.maximizer(own) for own in gains]
-    return [domain.onto_boundary(solution.weights) for solution in solutions]
+def _starts(
+    last: list[tuple[np.ndarray, np.ndarray]] | None,
+    near: list[np.ndarray] | None,
+    domain: Domain,
+) -> list[np.ndarray] | None:
+    """Weights to start from: of the last C, and predicted by gains and weights at the last p.
+
+    The mean of both is closer than either where all kernels have a weight. At p = 1 the gains do
+    not determine the weights.
+    """
+    if last is None or (near is not None and not isinstance(domain, LpBall)):
+        return near
+    if isinstance(domain, LpBall) and all(gains.any() for gains, _ in last):
+        own = [domain.maximizer(gains) for gains, _ in last]
+    else:
+        own = [domain.onto_boundary(weights) for _, weights in last]
+    if near is None:
+        return own
+    return [domain.onto_boundary(one + other) for one, other in zip(own, near, strict=True)]
 
 
 def outputs_of(solutions: list[Solution], block: KernelStack) -> np.ndarray:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -190,6 +190,16 @@ class Kernel(BaseEstimator, ABC):
     #: Whether entries are compared as categories, so that their types matter.
     _of_categories: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    @cache
+    def _parameter_names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters; copies ask for them so often that they are kept."""
+        return tuple(super()._get_param_names())
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return list(cls._parameter_names())
 
     @property
     def is_psd(self) -> bool:

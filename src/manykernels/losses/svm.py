@@ -165,7 +165,7 @@ class BoxPoint:
     solutions: list[BoxSolution] = field(repr=False)
     _loss: BoxLoss = field(repr=False)
 
-    @property
+    @cached_property
     def value(self) -> float:
         """Upper bound P on F."""
         return float(sum(solution.primal for solution in self.solutions))
@@ -194,7 +194,7 @@ class BoxPoint:
         """Whether c is nonzero; otherwise v is the same for every multiple of K_β."""
         return any(problem.linear.any() for problem in self._loss.problems)
 
-    @property
+    @cached_property
     def slack(self) -> float:
         """Gap ``P − D``."""
         return float(sum(solution.gap for solution in self.solutions))

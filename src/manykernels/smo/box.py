@@ -295,6 +295,10 @@ MOST_FACTORISED = 4000
 # Bounds that one polish may reach before pair steps continue: each costs a new factorisation.
 # Measured: half takes 13 % more steps, twice 15 % fewer and 29 % more factorisations.
 _POLISHING_ROUNDS = 6
+# Where steps are that cheap, the first polish waits until violations are this much smaller: 22 %
+# fewer polishes, each of which costs as much as hundreds of steps (four cross-validations). One
+# more tenth takes half more steps and saves 4 % of the polishes.
+_TIGHTER_WHERE_SMALL = 0.1
 # Maximum number of pair steps per variable between two polishes; half or twice takes equal time.
 _STEPS_BETWEEN_POLISHES = 30
 # A polish is worth its time for at most this many free variables, or if their number cubed is
@@ -418,6 +422,8 @@ class Ascent:
         m = len(self.v)
         scale = max(float(np.abs(self.problem.linear).max()), float(np.abs(self.f).max()))
         tol = DEFAULT_TOL * (scale or 1.0)
+        if m <= _SMALL:
+            tol *= _TIGHTER_WHERE_SMALL
         least = ACCUMULATED * tol
         may_jump = m <= MOST_FACTORISED
         most = _STEPS_BEFORE_JUMP * m + m**2 // 2 if may_jump else _STEPS_PER_SAMPLE * m // 2
@@ -470,7 +476,8 @@ class Ascent:
                 "negative eigenvalues, possibly by rounding. Build the stack with "
                 'KernelStack.from_arrays(..., psd="clip"), or lower C.'
             )
-        return self.problem.bound(self.v, self.f) - dual <= max(rel_gap * abs(dual), error)
+        enough = max(rel_gap * abs(dual), error)
+        return self.problem.bound(self.v, self.f, enough) - dual <= enough
 
     def polish(self) -> bool:
         """Maximise D over the free variables within their bounds; return False on failure.
@@ -487,7 +494,7 @@ class Ascent:
             start = self.v[free]
             slopes = problem.linear[free] - self.f[free] - problem.ridge[free] * start
             slopes -= problem.width * np.sign(start)
-            slopes -= slopes.mean()  # the multiplier of the equality
+            slopes -= slopes.sum() / len(slopes)  # the multiplier of the equality
             lower, upper = problem.lower[free], problem.upper[free]
             if problem.width > 0.0:
                 lower = np.where(start > 0.0, 0.0, lower)

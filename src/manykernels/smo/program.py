@@ -304,21 +304,24 @@ class BoxProblem:
         linear = float(self.linear @ v) - self.width * float(np.abs(v).sum())
         return linear - 0.5 * float(v @ f) - 0.5 * float(self.ridge @ (v * v))
 
-    def bound(self, v: Array, f: Array) -> float:
+    def bound(self, v: Array, f: Array, enough: float = 0.0) -> float:
         """Return P of :meth:`machine`."""
-        return self.machine(v, f, *self.slopes(v, f))[0]
+        return self.machine(v, f, *self.slopes(v, f), enough)[0]
 
-    def machine(self, v: Array, f: Array, up: Array, down: Array) -> tuple[float, float, float]:
+    def machine(
+        self, v: Array, f: Array, up: Array, down: Array, enough: float = 0.0
+    ) -> tuple[float, float, float]:
         """Return P, t and b of the machine of v, with coefficients ``t v`` and bias b.
 
         By default t = 1 with :meth:`bias`, unless its P is clearly above that of the best b for
         t = 1 or for the t at which no margin falls short. (A margin that falls short by ε costs
         Cε, while scaling all of them by 1 + ε costs the fraction 2ε of ``½v·f``, which is much
-        less where C is large.) `up` and `down` are the slopes at v.
+        less where C is large.) `up` and `down` are the slopes at v. Others are not tried
+        if the gap of the usual machine is `enough`.
         """
         usual = self._machine(v, f, 1.0, self.bias(v, up, down))
         value = self.value(v, f)
-        if usual[0] - value <= _SHARE_OF_VALUE * abs(usual[0]):
+        if usual[0] - value <= max(enough, _SHARE_OF_VALUE * abs(usual[0])):
             return usual  # no machine has a P below the value
         size = float(np.abs(self.linear).max(initial=0.0))
         shortfall = float(up.max() - down.min()) / size if size else 0.0
@@ -386,7 +389,7 @@ class BoxProblem:
         """Return b: the mean over free variables, or the middle of the interval for the others."""
         free = self.free(v)
         if free.any():
-            return float(0.5 * (up[free] + down[free]).mean())
+            return float((up[free] + down[free]).sum()) / (2 * np.count_nonzero(free))
         low, high = float(up.max()), float(down.min())
         known = [end for end in (low, high) if abs(end) < loops().BLOCKED]
         return sum(known) / len(known) if known else 0.0

@@ -73,7 +73,11 @@ def certify(
     The better of its own bound and `bound`, from other weights, counts. Gains with errors ε_j
     change a bound by at most ``σ_B(ε)``, which is part of the rounding error.
     """
-    best = max(Bound.of(evaluation, domain), bound)
+    return _certificate(evaluation, domain, tol, max(Bound.of(evaluation, domain), bound))
+
+
+def _certificate(evaluation: Evaluation, domain: Domain, tol: float, best: Bound) -> Certificate:
+    """Return the certificate of the weights of `evaluation` with the best known bound."""
     rounding = evaluation.rounding + domain.support(evaluation.gain_errors)
     gap = evaluation.value - best.value
     return Certificate(evaluation.value, best.value, gap, tol, rounding, best.dual)
@@ -164,8 +168,8 @@ class Run:
 
     @property
     def certificate(self) -> Certificate:
-        """Certificate of the best weights, with the best bound."""
-        return certify(self.best, self.domain, self.tol, self.bound)
+        """Certificate of the best weights, with the best bound, which theirs is not above."""
+        return _certificate(self.best, self.domain, self.tol, self.bound)
 
     def solution(self, loss: Loss, status: str) -> Solution:
         """Return the best weights, certified by products recomputed from the kernels.
@@ -305,7 +309,7 @@ def as_solver(given: object) -> Solver:
     >>> from manykernels.solvers import SIP
     >>> from manykernels.solvers.base import as_solver
     >>> as_solver("newton"), as_solver(SIP(eps=1e-4))
-    (Newton(coarse_tol=0.001, on_demand=None), SIP(eps=0.0001))
+    (Newton(coarse_tol=0.0001, on_demand=None), SIP(eps=0.0001))
     """
     if isinstance(given, Solver):
         return given
