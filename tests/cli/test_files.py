@@ -1,6 +1,7 @@
 """Files as people have them: compressed, in other encodings, with samples in columns, odd ids."""
 
 import gzip
+import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -60,6 +61,15 @@ def test_zstandard(folder, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", package)
     X, _ = fitted(run, "--view", "a=a.csv.zst", *BOTH[2:])
     assert_allclose(X["a"], frames()[0][:N])
+
+
+def test_pipes_are_no_files(folder, run):
+    os.mkfifo("pipe.csv")
+    for name in ("pipe.csv", "-", "/dev/null"):
+        code, _, err = run("fit", "--view", f"a={name}", *OPTIONS)
+        assert code == 1
+        assert f"'{name}' is no file but a pipe or device" in err
+        assert "write the data into a file, such as data.csv." in err
 
 
 def test_other_compressed_files(folder):

@@ -1,5 +1,6 @@
 """Laws that every kernel keeps; a new kernel joins by one line in KERNELS."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -185,6 +186,13 @@ def test_clone_has_equal_params_and_nothing_learnt(kernel, X):
     twin = clone(kernel.fit(X))
     assert repr(twin.get_params()) == repr(kernel.get_params())
     assert not [name for name in vars(twin) if name.endswith("_")]
+
+
+def test_names_of_parameters_are_those_of_the_class(kernel):
+    names = type(kernel)._get_param_names()
+    assert sorted(names) == sorted(inspect.signature(type(kernel)).parameters)
+    names.clear()
+    assert kernel.get_params()
 
 
 def test_fit_changes_no_parameter(kernel, X):

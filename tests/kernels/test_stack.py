@@ -285,6 +285,17 @@ def problems(draw):
     return stack, np.array(weights), columns
 
 
+@pytest.mark.parametrize("n_rows", [20, 128, 129])
+@pytest.mark.parametrize("n_columns", [1, 2, 6])
+def test_products_of_few_and_of_many_rows(n_rows, n_columns):
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((3, n_rows, 15))
+    block = KernelStack.from_arrays(data, gram=False)
+    columns = rng.standard_normal((15, n_columns))
+    assert_allclose(block.apply(columns), data @ columns, rtol=0, atol=1e-13)
+    assert block.apply(columns).mT.flags.c_contiguous
+
+
 @settings(deadline=None, max_examples=150)
 @given(problems())
 def test_sums_and_products_equal_the_naive_ones(problem):

@@ -338,3 +338,16 @@ def test_many_targets_are_a_table_and_a_few_pictures():
         "",
         *(f"{scores[f'target {k}']['scores'][0]['value']:.3f}" for k in range(1, 9)),
     ]
+
+
+@pytest.mark.parametrize(("n_classes", "opened"), [(12, 1), (13, 0)])
+def test_long_lists_of_classes_are_folded(n_classes, opened):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(n_classes), 4)
+    X = y[:, None] + 0.1 * rng.normal(size=(len(y), 2))
+    model = MKFDA([Linear()]).fit(X, y)
+    text = report(model, X, y).html
+    summary = f"<summary>Samples of the {n_classes} classes</summary>"
+    before, _, _ = text.partition(summary)
+    assert summary in text
+    assert before.rstrip().endswith("<details open>" if opened else "<details>")

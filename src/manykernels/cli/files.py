@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
@@ -429,6 +430,11 @@ class ReadOptions:
 def read(path: Path, options: ReadOptions = ReadOptions()) -> Contents:
     """Read a file."""
     reader = READERS.get(_suffix(path))
+    if _is_pipe(path):
+        raise DataError(
+            f"{str(path)!r} is no file but a pipe or device, and files are read more than once: "
+            "write the data into a file, such as data.csv."
+        )
     if reader is None:
         raise DataError(
             f"The format of {str(path)!r} is not supported; supported are {', '.join(READERS)}."
@@ -450,6 +456,14 @@ def read(path: Path, options: ReadOptions = ReadOptions()) -> Contents:
     except Exception as error:  # libraries raise many kinds of errors about damaged files
         reason = sentence(str(error)).rstrip(".") or type(error).__name__
         raise DataError(f"{str(path)!r} cannot be read: {reason}.") from error
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # no file, or a name that none can have
+        return str(path) == "-"
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
 def _suffix(path: Path) -> str:
@@ -742,7 +756,13 @@ def _modality(path: Path, options: ReadOptions) -> Contents:
         raise DataError(
             f'{str(path)!r} needs {error.name}: pip install "manykernels[cli,omics]".'
         ) from error
-    data = (package.read_h5mu if path.suffix.lower() == ".h5mu" else package.read_h5ad)(path)
+    if path.suffix.lower() == ".h5mu":
+        # The columns of all modalities; whether they are read by themselves changes in 0.4.
+        with package.set_options(pull_on_update=False):
+            data = package.read_h5mu(path)
+            data.pull_obs()
+    else:
+        data = package.read_h5ad(path)
     layers = [name for name in getattr(data, "layers", None) or () if name is not None]
     of_layer = options.part in layers and options.part not in data.obsm
     tables = named_tables(data, layer=options.part if of_layer else None)

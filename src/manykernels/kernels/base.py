@@ -193,10 +193,13 @@ class Kernel(BaseEstimator, ABC):
 
     @classmethod
     @cache
+    def _parameter_names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters; copies ask for them so often that they are kept."""
+        return tuple(super()._get_param_names())
+
+    @classmethod
     def _get_param_names(cls) -> list[str]:
-        """Return the names of the parameters, looked up once: copies ask for them very often."""
-        names: list[str] = super()._get_param_names()
-        return names
+        return list(cls._parameter_names())
 
     @property
     def is_psd(self) -> bool:

@@ -389,7 +389,7 @@ class BoxProblem:
         """Return b: the mean over free variables, or the middle of the interval for the others."""
         free = self.free(v)
         if free.any():
-            return float(0.5 * (up[free] + down[free]).mean())
+            return float((up[free] + down[free]).sum()) / (2 * np.count_nonzero(free))
         low, high = float(up.max()), float(down.min())
         known = [end for end in (low, high) if abs(end) < loops().BLOCKED]
         return sum(known) / len(known) if known else 0.0

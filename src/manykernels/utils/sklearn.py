@@ -58,6 +58,13 @@ __all__ = [
 
 def sample_weights(sample_weight: ArrayLike | None, X: object) -> np.ndarray:
     """Return sample weights of the rows of `X` as float64, by default ones; none is negative."""
+    if (
+        isinstance(sample_weight, np.ndarray)
+        and (sample_weight.dtype, sample_weight.shape) == (np.float64, (num_samples(X),))
+        and sample_weight.any()
+        and np.all((sample_weight >= 0.0) & (sample_weight < np.inf))
+    ):
+        return sample_weight  # as most are that kernels are given; the checks take much longer
     return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
