@@ -6,8 +6,7 @@
 Nothing is chosen by looking at test data: `MKFDACV` and `MKCoxCV` have their default kernels (for
 photographs of flowers the χ² kernels of the paper, for proteins those of [their page](protein.md))
 and choose p and λ by cross-validation on the training rows. The code shown for each study is the
-code that was run, in a checkout of the repository, where `benchmarks/_data.py` reads the files
-(figures of survival are those of its own page, whose script runs the same fits).
+code that was run, in a checkout of the repository, where `benchmarks/_data.py` reads the files.
 
 How the defaults were reached: the default kernels are those that had the best mean accuracy on the
 data sets of the page on [defaults](defaults.md). Among these were the 150 training tumours of the
@@ -189,22 +188,17 @@ def divided(name: str, n_divisions: int) -> dict[str, Any]:
 
 
 def survival() -> dict[str, Any]:
-    """Concordance indices on the folds of the authors, by cohort, as `benchmarks.survival` has."""
-    measured = read_results("survival")
-    if absent := [cohort for cohort in COHORTS if cohort not in measured]:
-        raise SystemExit(
-            f"docs/benchmarks/survival.json has no {', '.join(absent)}: run "
-            "python -m benchmarks.survival --write first."
-        )
+    """Concordance indices on the folds of the authors, by cohort."""
+    printed, seconds, _ = run(CODE_SURVIVAL)
+    indices = np.reshape(printed, (len(COHORTS), -1)).tolist()
     train, y, test, _ = cohort_folds(JUDGED_COHORT)[0]
-    seconds = [measured[cohort]["seconds"]["MKCoxCV"] for cohort in COHORTS]
     search = MKCoxCV().fit(Views(train), y)
     return {
         "n_train": len(y),
         "n_test": len(next(iter(test.values()))),
         "n_of_importance": len(y),
-        "indices": {cohort: measured[cohort]["indices"]["MKCoxCV"] for cohort in COHORTS},
-        "seconds": np.mean(seconds),
+        "indices": dict(zip(COHORTS, indices, strict=True)),
+        "seconds": seconds / len(printed),
         "importance": importance(MKCox(p=search.p_, reg=search.reg_), Views(train), y),
     }
 
@@ -218,13 +212,7 @@ class Printed(io.StringIO):
 
 
 def clock(name: str) -> float:
-    """Seconds of one division by the clock, on all cores; of survival, of a fit."""
-    if name == SURVIVAL:
-        parts = [cohort_folds(cohort)[0] for cohort in COHORTS]
-        start = time.perf_counter()
-        for train, y, *_ in parts:
-            MKCoxCV().fit(Views(train), y)
-        return (time.perf_counter() - start) / len(parts)
+    """Seconds of one division by the clock, on all cores."""
     start = time.perf_counter()
     printed, _, _ = run(code_of(name, 1))
     return (time.perf_counter() - start) / len(printed)
@@ -350,10 +338,8 @@ def _summary(name: str, study: dict[str, Any], with_clock: bool) -> list[list[st
         return rows
     if name == SURVIVAL:
         indices = list(study["indices"].values())
-        ours = f"{np.mean(indices):.3f}"
-        if len(indices[0]) > 1:
-            low, high = interval_of_means(indices, n_train, n)
-            ours += f" [{low:.3f}, {high:.3f}]"
+        low, high = interval_of_means(indices, n_train, n)
+        ours = f"{np.mean(indices):.3f} [{low:.3f}, {high:.3f}]"
         published = ", ".join(
             f"{np.mean(values):.3f} ({method.removeprefix('published, ')})"
             for method, values in PUBLISHED_INDICES.items()
@@ -408,10 +394,8 @@ def _about_breast_cancer(name: str, study: dict[str, Any]) -> str:
 def _about_survival(name: str, study: dict[str, Any]) -> str:
     rows = []
     for k, (cohort, indices) in enumerate(study["indices"].items()):
-        ours = f"{np.mean(indices):.3f}"
-        if len(indices) > 1:
-            low, high = interval_of_mean(indices, study["n_train"], study["n_test"])
-            ours += f" [{low / 100:.3f}, {high / 100:.3f}]"
+        low, high = interval_of_mean(indices, study["n_train"], study["n_test"])
+        ours = f"{np.mean(indices):.3f} [{low / 100:.3f}, {high / 100:.3f}]"
         rows.append([cohort, ours, *(f"{values[k]:.3f}" for values in PUBLISHED_INDICES.values())])
     return (
         "Patients of five cohorts of TCGA, with gene expression, copy numbers, mutations, age and "
@@ -419,9 +403,7 @@ def _about_survival(name: str, study: dict[str, Any]) -> str:
         "2022). The published figures are those of the repository mahmoodlab/MCAT for the same "
         "folds: a deep model of genes alone, and one of genes with microscope slides, which ours "
         "is not given. Missing ages are replaced by the median of the training part; seconds are "
-        "those of a fit."
-        + ("" if len(indices) > 1 else " Only means over the folds were kept, so no intervals.")
-        + "\n\n"
+        "those of one fold.\n\n"
         + markdown(["cohort", "`MKCoxCV`", *PUBLISHED_INDICES], rows, n_left=1)
     )
 

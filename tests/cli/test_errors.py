@@ -3,6 +3,7 @@
 import builtins
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -272,9 +273,11 @@ def test_modalities(folder, run, monkeypatch):
         name: SimpleNamespace(X=table.to_numpy(), obs_names=table.index, to_df=lambda t=table: t)
         for name, table in {"rna": a, "atac": b[["age"]]}.items()
     }
-    data = SimpleNamespace(mod=single, obs=label.to_frame(), obs_names=label.index)
+    data = SimpleNamespace(mod=single, obs=pd.DataFrame(index=label.index), obs_names=label.index)
+    data.pull_obs = lambda: setattr(data, "obs", label.to_frame())
     package = ModuleType("mudata")
     package.read_h5mu = lambda path: data
+    package.set_options = lambda pull_on_update: nullcontext()
     monkeypatch.setitem(sys.modules, "mudata", package)
     Path("cells.h5mu").write_bytes(b"x")
     views = ("--view", "rna=cells.h5mu:rna", "--view", "atac=cells.h5mu:atac")

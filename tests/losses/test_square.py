@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manykernels import KernelStack
+from manykernels.domains import lp_domain
 from manykernels.losses.square import SquareLoss
+from manykernels.solvers import Newton
 from tests.differences import assert_derivatives
 from tests.losses.laws import (
     assert_a_point_keeps_its_derivatives,
@@ -162,6 +164,25 @@ def test_coarse_loss_is_a_fair_sample():
 def test_small_and_one_output_losses_have_no_coarse_one():
     assert square_loss(random_gram_matrices(2, 24), 3).coarse() is None
     assert square_loss(random_gram_matrices(2, 700, rank=5), 2).coarse() is None
+
+
+def test_coarse_losses_are_those_of_centred_kernels():
+    """At a small λ, where uncentred kernels would leave another problem, it is solved."""
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 1600)
+    for sample_weight in (None, weight):
+        loss = square_loss(
+            random_gram_matrices(3, 1600, rank=20), 3, reg=1e-6, sample_weight=sample_weight
+        )
+        sample = loss.coarse()
+        halves = sample.halves()
+        assert [len(part.targets) for part in (sample, *halves)] == [400, 200, 200]
+        for part in (sample, *halves):
+            share = part.sample_weight
+            share = np.ones(len(part.targets)) if share is None else share
+            means = part.kernels.apply(share[:, None])
+            np.testing.assert_allclose(means, 0.0, atol=1e-9)
+            np.testing.assert_allclose(share @ part.targets, 0.0, atol=1e-9)
+            assert Newton().solve(part, lp_domain(2.0), tol=1e-6).certificate.converged
 
 
 def test_indefinite_sum_is_refused_with_a_way_out():

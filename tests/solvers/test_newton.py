@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.solvers import Newton, newton
 from manykernels.solvers.base import certify
-from tests.problems import PAPER_PS, dense_kernels, random_gram_matrices, slow, square_loss
+from tests.problems import (
+    PAPER_PS,
+    dense_kernels,
+    labels_for,
+    random_gram_matrices,
+    slow,
+    square_loss,
+)
 
 
 def oracle(loss, p):
@@ -129,6 +136,36 @@ def test_coarse_start_leads_to_the_same_optimum():
     far = Newton().solve(loss, lp_domain(1.5), tol=1e-11, start=np.array([1.0, 0, 0, 0]))
     near = Newton().solve(loss, lp_domain(1.5), tol=1e-11)
     np.testing.assert_allclose(near.weights, far.weights, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_start_from_halves_leads_to_the_same_optimum(n_classes, weighted, monkeypatch):
+    """The start is a point of the boundary without zeros, and depends on the halves."""
+    for name in ("_COARSE_MIN_ROWS", "_COARSE_MIN_ROWS_OF_ONE", "_HALVES_MIN_ROWS"):
+        monkeypatch.setattr(f"manykernels.losses.square.{name}", 60)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((240, 4))
+    X[:, 0] += 2.0 * labels_for(240, n_classes)
+    matrices = np.stack([np.exp(-((x[:, None] - x) ** 2)) for x in X.T])
+    weight = rng.uniform(0.5, 2.0, 240) if weighted else None
+    loss = square_loss(matrices, n_classes, reg=0.1, sample_weight=weight)
+    domain, starts, descend = lp_domain(1.5), [], Newton.descend
+
+    def watched(self, part, domain, run, start):
+        if part is loss:
+            starts.append(start)
+        descend(self, part, domain, run, start)
+
+    monkeypatch.setattr(Newton, "descend", watched)
+    near = Newton().solve(loss, domain, tol=1e-10)
+    far = Newton().solve(loss, domain, tol=1e-10, start=domain.start(4))
+    np.testing.assert_allclose(near.weights, far.weights, atol=1e-4)
+    assert domain.gauge(starts[0]) == pytest.approx(1.0)
+    assert starts[0].min() > 0.0
+    monkeypatch.setattr("manykernels.losses.square._HALVES_MIN_ROWS", 1000)
+    Newton().solve(loss, domain, tol=1e-10)
+    assert np.abs(starts[0] - starts[2]).max() > 1e-3
 
 
 def test_trace_simplex_gives_the_simplex_solution_of_unit_trace_kernels():

@@ -756,7 +756,13 @@ def _modality(path: Path, options: ReadOptions) -> Contents:
         raise DataError(
             f'{str(path)!r} needs {error.name}: pip install "manykernels[cli,omics]".'
         ) from error
-    data = (package.read_h5mu if path.suffix.lower() == ".h5mu" else package.read_h5ad)(path)
+    if path.suffix.lower() == ".h5mu":
+        # The columns of all modalities; whether they are read by themselves changes in 0.4.
+        with package.set_options(pull_on_update=False):
+            data = package.read_h5mu(path)
+            data.pull_obs()
+    else:
+        data = package.read_h5ad(path)
     layers = [name for name in getattr(data, "layers", None) or () if name is not None]
     of_layer = options.part in layers and options.part not in data.obsm
     tables = named_tables(data, layer=options.part if of_layer else None)

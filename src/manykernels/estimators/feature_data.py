@@ -659,8 +659,10 @@ def announce_long_fit(
         n_models = n_points * (folds if isinstance(folds, int) else _FOLDS)
     entries = n_kernels * float(n_rows) ** 2
     seconds = n_models * (_SECONDS_PER_ENTRY * entries + _SECONDS_OF_FACTORS * float(n_rows) ** 3)
+    if seconds < _LONG:
+        return
     available = available_memory()
-    if seconds < _LONG or (available is not None and 8.0 * entries > available):
+    if available is not None and 8.0 * entries > available:
         return  # matrices that do not fit into memory are refused when they are computed
     name, gib = type(estimator).__name__, 8.0 * entries / GIB
     sizes = f"{n_rows} rows and {n_kernels} kernels, whose matrices take {gib:.1f} GiB"

@@ -463,6 +463,10 @@ _BLOCK_ENTRIES = 2**18
 # Entries of a block of rows of all kernels, if several sums are computed by one matrix product:
 # 16 MiB of float64, which stay in a third-level cache and are enough for a fast product.
 _SHARED_ENTRIES = 2**21
+# Number of columns from which on kernels are added up, block by block, before they are multiplied.
+# Measured on 18 kernels between 400 and 1600 samples: one column takes twice as long as without
+# the sum, four two thirds of it, nine half.
+_FEWEST_TO_SUM = 4
 # Largest offset, relative to the mean diagonal, that may be left out: it costs one digit.
 _MOST_OFFSET = 10.0
 
@@ -713,8 +717,16 @@ class StoredKernels(TransformedKernels):
         weights = self._check_weights(weights)
         columns = self._check_columns(columns)
         total = np.zeros((len(self), columns.shape[1]))
-        for j in np.flatnonzero(weights).tolist():
-            total += weights[j] * self._scale[j] * self._factored_product(j, columns)
+        active, scaled = np.flatnonzero(weights).tolist(), weights * self._scale
+        if self._in_strips or len(active) == 1 or columns.shape[1] < _FEWEST_TO_SUM:
+            for j in active:
+                total += scaled[j] * self._factored_product(j, columns)
+        else:
+            for rows in self._row_blocks():
+                block = np.zeros((rows.stop - rows.start, len(columns)))
+                for j in active:
+                    add_scaled(block, self._factored(j, rows), scaled[j])
+                total[rows] = matmul(block, columns)
         if self._rows.offset is not None and self._cols.offset is not None:
             total -= np.outer(weights @ self._rows.offset, columns.sum(axis=0))
             total -= (weights @ self._cols.offset) @ columns

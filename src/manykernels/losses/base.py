@@ -7,7 +7,7 @@ non-negative because kernels are positive semi-definite.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
@@ -368,6 +368,10 @@ class Loss(ABC):
     def coarse(self) -> Loss | None:
         """Return a much cheaper loss with a nearby minimiser; None if it would not save time."""
         return None
+
+    def halves(self) -> Sequence[Loss]:
+        """Return the losses on two halves of the rows; none if they would not save time."""
+        return ()
 
 
 def nearly_definite(hessian: Array) -> Array:

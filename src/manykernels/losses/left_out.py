@@ -99,32 +99,32 @@ def residuals_left_out(
     are raised to it.
     """
     root = _inverse_roots(blocks, least)
-    half = root.mT @ solution
+    # Products of 1×1 matrices take longer one by one.
+    half = root * solution if root.shape[-1] == 1 else root.mT @ solution
     if response is not None:
         half = _responding(half, np.einsum("gst,gskn->gtkn", root, response))
-    return root @ half
+    return root * half if root.shape[-1] == 1 else root @ half
 
 
 def remove(
-    inverse: Array, solution: Array, response: Array | None, removed: Indices
-) -> tuple[Array, Indices, Array, Array]:
+    inverse: Array, solution: Array, response: Array | None, removed: Indices, least: float
+) -> tuple[Array, Array, Array]:
     """Leave the samples S = `removed` out together.
 
-    `inverse` is Q, `solution` and `response` are U and M. Returns the residuals R_S; the remaining
-    rows; and for the model without S, weights fixed, its U at these rows and N, with which its Q
-    is ``Q − NᵀN``.
+    `inverse` is Q, `solution` and `response` are U and M; eigenvalues below `least` are raised to
+    it. Returns the residuals R_S; and for the model without S, weights fixed, its U and N, with
+    which its Q is ``Q − NᵀN``. (In the rows of S they are zero up to rounding.)
     """
-    rows = np.delete(np.arange(len(solution)), removed)
-    least = ACCUMULATED * float(np.diagonal(inverse).max())
     members = inverse[removed]  # rows first: they are contiguous
     root = _inverse_roots(members[:, removed], least)
-    across = root.T @ members[:, rows]
     half = root.T @ solution[removed]
-    left = solution[rows] - across.T @ half
+    across = root.T @ members
+    left = solution - across.T @ half
     if response is not None:
-        moves = np.einsum("st,skn->tkn", root, response[removed])
+        shape = (len(removed), *response.shape[1:])
+        moves = (root.T @ response[removed].reshape(len(removed), -1)).reshape(shape)
         half = _responding(half[None], moves[None])[0]
-    return root @ half, rows, left, across
+    return root @ half, left, across
 
 
 def _squares(across: Array, sets: Indices) -> Array:
@@ -275,23 +275,22 @@ class LeavesOut(ABC):
         singly = self._each_left_out(sets, blocks, self._solution, response, True)
         parts = []
         for fold in folds:
-            residuals, others, solution, across = remove(inverse, self._solution, response, fold)
+            residuals, solution, across = remove(inverse, self._solution, response, fold, least)
             outputs = self._outputs_left_out(residuals, fold)
             outputs = self._from_mean(outputs, self._mean_without_all(fold))
-            places = np.full(len(inverse), -1)
-            places[others] = np.arange(len(others))
-            kept = [(places[rows] >= 0).all(axis=1) for rows in sets]
+            remains = np.ones(len(inverse), dtype=bool)
+            remains[fold] = False
+            kept = [remains[rows].all(axis=1) for rows in sets]
             sets_left = [rows[keep] for rows, keep in zip(sets, kept, strict=True)]
             blocks_left = [
-                block[keep] - _squares(across, places[rows])
+                block[keep] - _squares(across, rows)
                 for block, rows, keep in zip(blocks, sets_left, kept, strict=True)
             ]
-            solution_left = np.zeros_like(self._solution)
-            solution_left[others] = solution
             of_others = self._each_left_out(
-                sets_left, blocks_left, solution_left, None, True, removed=fold, least=least
-            )[others]
-            parts.append(FoldOutputs(fold, outputs, others, of_others))
+                sets_left, blocks_left, solution, None, True, removed=fold, least=least
+            )
+            others = np.flatnonzero(remains)
+            parts.append(FoldOutputs(fold, outputs, others, of_others[others]))
         return LeftOut(singly, parts)
 
     def leave_folds_out(self, folds: list[Indices], response: Array | None) -> list[Array]:
@@ -301,9 +300,11 @@ class LeavesOut(ABC):
         """
         inverse = self.inverse()
         self._take_away_intercept(inverse)
+        least = ACCUMULATED * float(np.diagonal(inverse).max())
+        residuals = [remove(inverse, self._solution, response, fold, least)[0] for fold in folds]
         return [
-            self._outputs_left_out(remove(inverse, self._solution, response, fold)[0], fold)
-            for fold in folds
+            self._outputs_left_out(values, fold)
+            for values, fold in zip(residuals, folds, strict=True)
         ]
 
     def _blocks(self, sets: list[Indices]) -> list[Array]:

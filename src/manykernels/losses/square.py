@@ -31,8 +31,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
 import numpy as np
+from scipy.linalg import blas
 
-from ..utils.numerics import ACCUMULATED, EPS, add_scaled, matmul
+from ..utils.numerics import ACCUMULATED, EPS, matmul
 from .base import (
     Array,
     DualProgram,
@@ -224,6 +225,11 @@ def reciprocal_curvature(hessian: Array, value: float, gains: Array) -> Array:
 _COARSE_MIN_ROWS = 600
 # The coarse problem has at most every fourth row, so that its factorisations are 64 times cheaper.
 _COARSE_STEP = 4
+# With one output the model of 1/F is good from the start (see SquareEvaluation.model_hessian): a
+# coarse problem saves a factorisation, but takes as long as one where there are few rows.
+_COARSE_MIN_ROWS_OF_ONE = 1500
+# Number of rows of a coarse problem from which on its halves are solved, too.
+_HALVES_MIN_ROWS = 400
 # Mean diagonal t of K_β/λ from which on the eigenvalue of A at the constant vector is raised.
 # Entries of A⁻¹ are of the size 1/t, except for that vector, where it is 1, and rounding errors of
 # the inverse are EPS m t. Below this t, they are a fraction EPS m t² of the entries, 1e-7 at
@@ -365,9 +371,9 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         Results for targets and centred kernels do not change, as they are orthogonal to that
         vector.
         """
-        ones = np.ones((len(self.targets), 1)) if self.roots is None else self.roots
-        ones = ones / np.linalg.norm(ones)
-        add_scaled(self.workspace.matrix, ones @ ones.T, size)
+        ones = np.ones(len(self.targets)) if self.roots is None else self.roots[:, 0]
+        # The transpose of a C-ordered symmetric matrix is that matrix in the order of BLAS.
+        blas.dger(size / (ones @ ones), ones, ones, a=self.workspace.matrix.T, overwrite_a=1)
 
     def _factorize_combined(self) -> float:
         """Replace ``K_β/λ`` in the workspace by the Cholesky factor of A.
@@ -409,25 +415,40 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         return self.reg
 
     def on_rows(self, rows: Indices, reg: float) -> SquareLoss:
-        """Return the loss of some of the samples, with targets centred again."""
+        """Return the loss of some of the samples, with kernels and targets centred again."""
         weights = None if self.sample_weight is None else self.sample_weight[rows]
         targets = self.targets[rows]
         targets = targets - np.average(targets, axis=0, weights=weights)
-        return SquareLoss(self.kernels[np.ix_(rows, rows)], targets, reg, weights)
+        kernels: Any = self.kernels[np.ix_(rows, rows)]
+        share = np.ones(len(rows)) if weights is None else weights
+        share = share / share.sum()
+        means = kernels.apply(share[:, None])[:, :, 0]
+        offsets = means - (means @ share)[:, None] / 2
+        return SquareLoss(kernels.shifted(offsets, offsets), targets, reg, weights)
 
     def coarse(self) -> SquareLoss | None:
         """Return the loss on every fourth row or fewer, spread evenly over the targets.
 
-        The rows are at most the fraction ``1/√n``, so that the copy of n kernels is no larger than
-        one kernel. Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
+        The copy of all kernels is about as large as two of them at most.
         """
         n_rows, n_outputs = self.rotated_targets.shape
-        # The best λ of fewer rows differs, and with one output the model of 1/F is good from the
-        # start (see SquareEvaluation.model_hessian).
-        if self.learns_reg or n_outputs == 1 or n_rows < _COARSE_MIN_ROWS:
+        # The best λ of fewer rows differs.
+        fewest = _COARSE_MIN_ROWS if n_outputs > 1 else _COARSE_MIN_ROWS_OF_ONE
+        if self.learns_reg or n_rows < fewest:
             return None
-        step = max(_COARSE_STEP, int(np.ceil(np.sqrt(self.n_kernels))))
-        rows = np.sort(np.lexsort(self.targets.T)[::step])
+        return self._every(max(_COARSE_STEP, int(np.ceil(np.sqrt(self.n_kernels / 2)))))
+
+    def halves(self) -> list[SquareLoss]:
+        if len(self.targets) < _HALVES_MIN_ROWS:
+            return []
+        return [self._every(2), self._every(2, 1)]
+
+    def _every(self, step: int, first: int = 0) -> SquareLoss:
+        """Return the loss on every `step`-th row in the order of the targets.
+
+        Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
+        """
+        rows = np.sort(np.lexsort(self.targets.T)[first::step])
         return self.on_rows(rows, self.reg / step)
 
     @staticmethod

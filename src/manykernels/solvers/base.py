@@ -309,7 +309,7 @@ def as_solver(given: object) -> Solver:
     >>> from manykernels.solvers import SIP
     >>> from manykernels.solvers.base import as_solver
     >>> as_solver("newton"), as_solver(SIP(eps=1e-4))
-    (Newton(coarse_tol=0.001, on_demand=None), SIP(eps=0.0001))
+    (Newton(coarse_tol=0.0001, on_demand=None), SIP(eps=0.0001))
     """
     if isinstance(given, Solver):
         return given

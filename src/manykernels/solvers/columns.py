@@ -139,12 +139,8 @@ class Guide:
         # Includes the first and the last in the order of the targets, so that targets differ.
         chosen = np.linspace(0, n_rows - 1, most).round().astype(np.intp)
         rows = np.sort(np.lexsort(loss.targets.T)[chosen])
-        sample_weight = None if loss.sample_weight is None else loss.sample_weight[rows]
-        targets = loss.targets[rows]
-        targets = targets - np.average(targets, axis=0, weights=sample_weight)
-        kernels = loss.kernels[np.ix_(rows, rows)]
         # Eigenvalues of K are proportional to the number of rows, so λ is scaled with it.
-        return cls(SquareLoss(kernels, targets, loss.reg * most / n_rows, sample_weight), domain)
+        return cls(loss.on_rows(rows, loss.reg * most / n_rows), domain)
 
     def start(self) -> Array:
         """Return the minimiser on these rows."""

@@ -4,9 +4,9 @@ Each iteration minimises a quadratic model of F over the whole weight domain, an
 conic program (:mod:`~manykernels.solvers.programs`), and tries other steps if F does not fall
 enough there. The gap is tested before the Hessian is computed, so the last iteration needs none.
 
-The start is the minimiser of a coarse loss if there is one. Many kernels on a simplex, where
-most weights are zero, are solved on active sets. Above p = 1, with more kernels than samples,
-steps without a model are tried first.
+The start comes from a coarse loss if there is one. Many kernels on a simplex, where most weights
+are zero, are solved on active sets. Above p = 1, with more kernels than samples, steps without a
+model are tried first.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -129,12 +130,13 @@ _LEAST_LEVEL = 1e-3
 
 @dataclass(frozen=True)
 class Model:
-    """Model at one point: `quadratic` is ``scale · C^½ Q C^½``, `lower ≤ x`."""
+    """Model at one point: `quadratic` is ``scale · C^½ Q C^½``, `lower ≤ x`, `guess` is t."""
 
     point: Evaluation
     domain: Domain
     quadratic: Array
     lower: Array
+    guess: Array
     scale: float
 
     @classmethod
@@ -146,7 +148,7 @@ class Model:
         factors = factors * np.sqrt(most / np.maximum(curvatures, most)) if most > 0.0 else factors
         quadratic = scale * (factors[:, None] * quadratic * factors)
         lower = np.minimum(_LEAST_PART_KEPT * minimizers, point.weights)
-        return cls(point, domain, quadratic, lower, scale)
+        return cls(point, domain, quadratic, lower, minimizers, scale)
 
     def softened(self) -> Model:
         """Return the model with smaller curvatures, whose steps are longer."""
@@ -166,7 +168,7 @@ class Model:
         """Return the minimiser of the model over the domain."""
         point = self.point
         linear = -point.gains - self.quadratic @ point.weights
-        target = minimize_quadratic(linear, self.quadratic, self.domain, self.lower)
+        target = minimize_quadratic(linear, self.quadratic, self.domain, self.lower, self.guess)
         rounding = ROUNDING * float(point.gains @ point.weights)
         if target is None or point.gains @ (target - point.weights) <= -rounding:
             # F rises along the step, a numerical failure. It never does along the step of the
@@ -381,6 +383,12 @@ def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
 # Number of cuts kept, enough for the trials of several iterations. Each is a row of the conic
 # program and holds dual variables. Measured: 20 to 200 alike.
 _MOST_CUTS = 60
+# Doublings of the rows from a coarse problem to all of them. Minimisers are taken to move equally
+# far with each, as they do where λ is small; where λ is large they move less. Measured on three
+# data sets of 2000 rows: 49 inner solves in 18 problems with p from 1.5 to 4 without this step, 39
+# with it; in 12 problems with smaller p 37 and 36, less than the halves cost.
+_DOUBLINGS = 2.0
+_LEAST_NORM_EXTRAPOLATED = 1.5
 
 
 @dataclass(frozen=True)
@@ -389,7 +397,7 @@ class Newton(Solver, name="newton"):
 
     Parameters
     ----------
-    coarse_tol : float, default=1e-3
+    coarse_tol : float, default=1e-4
         Relative gap of the coarse problem that gives the start.
     on_demand : bool, optional
         Whether an estimator computes kernels on demand instead of storing them, at p = 1: a few
@@ -405,7 +413,7 @@ class Newton(Solver, name="newton"):
     (True, True)
     """
 
-    coarse_tol: float = 1e-3
+    coarse_tol: float = 1e-4
     on_demand: bool | None = None
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> None:
@@ -413,10 +421,29 @@ class Newton(Solver, name="newton"):
         if isinstance(domain, Simplex) and many:
             minimize_on_active_sets(self.descend, loss, domain, run, start)
             return
-        coarse = loss.coarse() if start is None and weights_are_free(loss, domain) else None
-        if coarse is not None:
-            start = self.solve(coarse, domain, tol=self.coarse_tol, max_iter=run.max_iter).weights
+        if start is None and weights_are_free(loss, domain):
+            start = self._coarse_start(loss, domain, run.max_iter)
         self.descend(loss, domain, run, start_or_uniform(start, loss, domain))
+
+    def _coarse_start(self, loss: Loss, domain: Domain, max_iter: int) -> Array | None:
+        """Return weights near the minimiser, from a loss on some of the rows if there is one.
+
+        Minimisers move with the number of rows. The one on a sample minus the mean of those on its
+        halves, which have much of its noise in common, shows where to.
+        """
+        sample = loss.coarse()
+        if sample is None:
+            return None
+        options: Any = {"tol": self.coarse_tol, "max_iter": max_iter}
+        weights = self.solve(sample, domain, **options).weights
+        smooth = isinstance(domain, LpBall) and domain.p >= _LEAST_NORM_EXTRAPOLATED
+        halves = sample.halves() if smooth else ()
+        if not halves:
+            return weights
+        solutions = [self.solve(half, domain, start=weights, **options) for half in halves]
+        of_halves = np.mean([solution.weights for solution in solutions], axis=0)
+        moved = weights + _DOUBLINGS * (weights - of_halves)
+        return domain.onto_boundary(np.maximum(moved, _LEAST_PART_KEPT * weights))
 
     def descend(self, loss: Loss, domain: Domain, run: Run, start: Array) -> None:
         """Take Newton steps on all kernels of `loss`."""
