@@ -268,7 +268,7 @@ def white_wine() -> Experiment:
     grid = {"C": PENALTIES, "epsilon": [0.08, 0.16, 0.32, 0.64, 1.28]}
     experiment = regression("WHITEWINE", X, y, grid, "in [0, 1]")
     for name in ("LMKL (softmax)", "LMKL (sigmoid)"):
-        experiment.methods[name] = replace(experiment.methods[name], n_choosing=2)
+        experiment.methods[name] = replace(experiment.methods[name], n_choosing=1)
     return replace(experiment, n_draws=4)
 
 

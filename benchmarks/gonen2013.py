@@ -244,7 +244,7 @@ def readings(name: str, n_draws: int | None = None, n_folds: int = 4) -> dict[st
         experiment = replace(whole, scaling=scaling, methods=some)
         for method, draws in measured(experiment, n_draws, n_folds)["methods"].items():
             found[method][scaling] = [
-                {what: draw[what] for what in ("test", "support", "grid")} for draw in draws
+                {what: draw[what] for what in ("test", "support")} for draw in draws
             ]
     return {"n_draws": n_draws, "n_folds": n_folds, "methods": found}
 
@@ -353,27 +353,15 @@ def least_deviation(part: dict[str, Any], accuracies: np.ndarray) -> float:
 
 
 def other_values(part: dict[str, Any], row: PaperRow, there: Printed, quantity: str) -> str:
-    """Values of C (and ε) that give the paper's figure and its accuracy or error, for a reason."""
-    draws = part["methods"][row.method.split(", supp")[0].split(", act")[0]]
-    near = fitting_values(part, draws, row, there, quantity)
-    return min(near)[1] if near else ""
-
-
-def fitting_values(
-    part: dict[str, Any],
-    draws: list[dict[str, Any]],
-    row: PaperRow,
-    there: Printed,
-    quantity: str,
-) -> list[tuple[float, str]]:
-    """Values of C (and ε) that agree with the paper, with their distances from its figure.
+    """Values of C (and ε) that give the paper's figure, and its accuracy or error, for a reason.
 
     The paper does not print the values that it has chosen. Only values count that one division
     may choose: the validation parts are at most two deviations worse than at the best values.
     """
-    near: list[tuple[float, str]] = []
+    draws = part["methods"][row.method.split(", supp")[0].split(", act")[0]]
     if row.outcome == WITHIN or "grid" not in draws[0]:
-        return near
+        return ""
+    near: list[tuple[float, str]] = []
     for label in draws[0]["grid"]:
         found, tests, supports = (
             np.array([draw["grid"][label][what] for draw in draws])
@@ -401,7 +389,7 @@ def fitting_values(
             if quantity != "test":
                 text += f", where {what} is {tests.mean():.2f}"
             near.append((abs(float(found.mean()) - row.theirs), text))
-    return near
+    return min(near)[1] if near else ""
 
 
 def other_scaling(
@@ -415,22 +403,16 @@ def other_scaling(
     measured_so = results.get(f"{SCALING}{name}", {}).get("methods", {}).get(method, {})
     if row.outcome == WITHIN:
         return ""
-    chosen_so, values_so = [], []
-    what = "test" if quantity == "test" else "support"
+    near = []
     ours = means(part, method, "test")
     error = compared(ours, there.deviation, least_deviation(part, ours))
     for scaling, draws in measured_so.items():
-        if scaling == part["scaling"] or what not in draws[0]:
+        if scaling == part["scaling"] or quantity not in draws[0]:
             continue
-        value, tests = (np.mean([draw[one] for draw in draws]) for one in (what, "test"))
+        value, tests = (np.mean([draw[what] for draw in draws]) for what in (quantity, "test"))
         as_good = abs(tests - there.value) <= 2 * error
-        if abs(value - row.theirs) <= 2 * row.error and as_good:
-            chosen_so.append(f"{value:.2f} with columns {scaling}")
-        for distance, text in fitting_values(part, draws, row, there, quantity):
-            values_so.append(
-                (distance, text.replace(" with ", f" with columns {scaling} and ", 1))
-            )
-    near = chosen_so or [text for _, text in sorted(values_so)[:1]]
+        if as_good and abs(value - row.theirs) <= 2 * row.error:
+            near.append(f"{value:.2f} with columns {scaling}")
     return f"{' and '.join(near)}, see the scaling of columns" if near else ""
 
 
@@ -465,7 +447,7 @@ def support_rows(results: Results, name: str) -> list[PaperRow]:
             lower_is_better=True,
         )
         reasons = [
-            other_scaling(results, name, method, row, "supports"),
+            other_scaling(results, name, method, row, "support"),
             other_tolerance(results, name, method, row),
             other_values(part, row, there, "supports"),
         ]
@@ -587,12 +569,9 @@ def section(results: Results, name: str) -> str:
     if part.get("n_choosing"):
         number = min(part["n_choosing"].values())
         parts.append(
-            f"To save time, C and ε of the gates are chosen on {number} of ten validation parts."
-        )
-    elif name == "wine":
-        parts.append(
-            "To save time, C = 10 and ε = 0.64 of the gates are not chosen by validation; they "
-            "are values of the paper that were good in a first trial, test samples in view."
+            f"To save time, C and ε of the gates are chosen on {number} of the ten validation "
+            "parts. Errors hardly depend on ε, but support vectors do: so the chosen ε and the "
+            "support vectors differ much between divisions, and their standard errors are large."
         )
     if name in ROWS:
         parts.append(paper_table(value_rows(results, name)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -140,6 +141,23 @@ def test_models_are_those_with_the_best_validation(experiment, monkeypatch):
     assert tied["chosen"] == [0.1]
 
 
+def test_parameters_can_be_chosen_on_some_of_the_validation_parts(experiment, monkeypatch):
+    seen = []
+
+    def score(experiment, model, block, targets):
+        seen.append(model.C)
+        return {0.1: 60.0, 1.0: 70.0}[model.C]
+
+    monkeypatch.setattr(gonen2013, "score", score)
+    method = replace(experiment.methods["SVM"], n_choosing=2)
+    found = gonen2013.chosen(experiment, method, experiment.draw(0))
+    # Of two folds both values, of the other eight the chosen one, each on two sets of samples.
+    assert seen == [0.1, 0.1, 1.0, 1.0] * 2 + [1.0, 1.0] * 8
+    assert found["chosen"] == [1.0]
+    assert found["test"] == [70.0] * 10
+    assert len(found["supports"]) == 10
+
+
 def test_support_vectors_have_dual_variables_of_a_thousandth_of_the_penalty(experiment):
     rows = np.arange(90)
     method = experiment.methods["SVM"]
@@ -211,24 +229,17 @@ def test_another_scaling_explains_a_row():
     assert rows["LMKL (sigmoid)"].verdict == "below, unexplained"
 
 
-def test_values_of_another_scaling_explain_a_row():
+def test_another_scaling_explains_support_vectors_if_it_is_as_accurate():
     # The paper has 88.13 % and 33.62 % support vectors.
     results = {"multifeat": part(all_methods("multifeat", 88.0))}
+    draws = {"in [0, 1]": [{"test": [88.0], "support": 34.0}] * 2}
+    results["scaling of multifeat"] = {"methods": {"SVM (kar)": draws}}
     for i, draw in enumerate(results["multifeat"]["methods"]["SVM (kar)"]):
         draw["supports"] = [47.0 + i] * 10
-    values = {"validation": 88.0, "test": 88.0, "active": 1.0}
-    grid = {
-        "C = 1": {**values, "supports": 60.0},
-        "C = 10": {**values, "supports": 34.0},
-    }
-    draws = [{"test": [88.0], "support": 60.0, "grid": grid}] * 2
-    scaled = {"standardised": draws, "in [0, 1]": draws}
-    results["scaling of multifeat"] = {"methods": {"SVM (kar)": scaled}}
     row = gonen2013.support_rows(results, "multifeat")[2]
-    assert row.verdict == (
-        "below: 34.00 with columns in [0, 1] and C = 10, where the accuracy is 88.00, see the "
-        "scaling of columns"
-    )
+    assert row.verdict == "below: 34.00 with columns in [0, 1], see the scaling of columns"
+    draws["in [0, 1]"] = [{"test": [78.0], "support": 34.0}] * 2
+    assert gonen2013.support_rows(results, "multifeat")[2].verdict == "below, unexplained"
 
 
 def test_other_penalties_explain_a_row():

@@ -89,6 +89,19 @@ def test_numbers_stored_as_text(folder, run):
     assert "has '0.357' in row 1 ('000'): these are numbers stored as text; store them as" in err
 
 
+def test_texts_that_differ_by_spaces_or_case(folder, run):
+    a, _, label = frames()
+    wards = np.where(np.arange(N) % 2, "north", np.where(np.arange(N) % 4, "south", "South "))
+    table = a[:N].assign(label=label, x=wards)
+    table.iloc[1:9, -1] += " "
+    table.to_csv("odd.csv")
+    code, _, err = run("fit", "--view", "a=odd.csv", *OPTIONS)
+    assert code == 0
+    assert "note: 'odd.csv': entries of column 'x' look the same but for spaces or case" in err
+    assert "'South ', 'south'. If they are one, write it in one way in the file." in err
+    assert "note: classes of the target 'label' look the same but for spaces or case: 'w" in err
+
+
 def test_few_percentages_may_be_categories(folder, run):
     written(np.where(frames()[0]["x"][:N] > 1, "12 %", "15 %"))
     code, _, err = run("fit", "--view", "a=odd.csv", *OPTIONS)

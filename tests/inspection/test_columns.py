@@ -72,7 +72,14 @@ def test_effects_with_sample_weights_are_those_of_weighted_least_squares():
     weights = rng.uniform(0.5, 2.0, N)
     result = column_importance(MKRidge(Linear()), X, Y, n_resamples=0, sample_weight=weights)
     b, error, degrees = least_squares(X, Y, weights)
-    half = stats.t.isf(0.025, degrees) * error
+    # Errors are at least those of the jackknife, which does not take heavy rows for exact ones.
+    root, F = np.sqrt(weights)[:, None], np.column_stack([np.ones(N), X])
+    scale = np.sqrt(np.cov(X.T, aweights=weights, ddof=0).diagonal())
+    without = [np.arange(N) != row for row in range(N)]
+    refits = [np.linalg.lstsq((root * F)[k], root[k, 0] * Y[k])[0][1:] * scale for k in without]
+    jackknife = np.sqrt((N - 1) / N * np.sum((np.array(refits) - b) ** 2, axis=0))
+    assert np.any(jackknife > error)
+    half = stats.t.isf(0.025, degrees) * np.maximum(error, jackknife)
     np.testing.assert_allclose(in_order(result, result.importance), b, rtol=1e-6)
     np.testing.assert_allclose(in_order(result, result.interval)[:, 1], b + half, rtol=1e-5)
 
@@ -617,3 +624,33 @@ def test_a_column_that_varies_in_one_group_only_says_nothing():
     assert in_order(result, result.interval)[0].tolist() == [-np.inf, np.inf]
     assert in_order(result, result.selected).tolist() == [False, True, False]
     assert "+inf" in str(result)
+
+
+@pytest.mark.parametrize("heavy", [1.0, 3.0, 10.0])
+def test_weights_are_no_evidence_of_little_noise(heavy):
+    # Rows that count more, as in a survey, are as noisy as others.
+    found = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        weights = np.where(rng.random(80) < 0.2, heavy, 1.0)
+        weights /= weights.mean()
+        Z, y = rng.standard_normal((80, 4)), rng.standard_normal(80)
+        Z -= weights @ Z / 80
+        Z /= np.sqrt(weights @ Z**2 / 80)
+        shares = np.full(4, 0.25)
+        effects = linear_effects(Z, y - weights @ y / 80, Z @ Z.T / 4, shares, weights)
+        found.append(effects.p_value < 0.05)
+    assert np.mean(found) < 0.075
+
+
+def test_a_column_of_a_weighted_row_is_that_of_the_row_repeated():
+    counts = 1 + np.arange(N) % 3
+    twice = np.repeat(np.arange(N), counts)
+    model = MKRidge(Linear())
+    weighted = column_importance(model, X, Y, sample_weight=counts, n_resamples=0)
+    repeated = column_importance(model, X[twice], Y[twice], n_resamples=0)
+    np.testing.assert_allclose(
+        in_order(repeated, repeated.importance), in_order(weighted, weighted.importance), rtol=1e-5
+    )
+    widths = [np.ptp(in_order(one, one.interval), axis=1) for one in (weighted, repeated)]
+    np.testing.assert_allclose(*widths, rtol=0.05)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..kernels.columns import NoCategoriesError, disguise, is_plain_number, refuse_no_categories
 from ..kernels.tables import LARGEST
-from .console import DataError, note
+from .console import DataError, listed, note
 from .files import Contents
 
 # What to do in the file about texts that are numbers or dates.
@@ -91,6 +91,8 @@ def _check_texts(column: pd.Series, contents: Contents, view: str, columns: Sequ
         refuse_no_categories(present.to_numpy(dtype=object), "it", name)
     except NoCategoriesError as error:
         problem = str(error).replace(error.advice, "").strip()
+    if not problem:
+        note_similar(column, f"{path!r}: entries of column {name!r}")
     if not problem and not 0 < 2 * len(others) < len(present):
         if numbers:
             note(f"{numbers}as categories. If they are not, {ways[0]}.")
@@ -126,6 +128,20 @@ def _check_texts(column: pd.Series, contents: Contents, view: str, columns: Sequ
         f"{path!r}: column {name!r} of view {view!r} {problem} {advice}. If it names the "
         f"samples, pass --index {shlex.quote(name)}."
     )
+
+
+def note_similar(values: pd.Series, what: str) -> None:
+    """Print a note of texts that differ only by spaces around them, or by case."""
+    forms: dict[str, list[str]] = {}
+    for text in dict.fromkeys(entry for entry in values if isinstance(entry, str)):
+        forms.setdefault(text.strip().casefold(), []).append(text)
+    for texts in forms.values():
+        if len(texts) > 1:
+            note(
+                f"{what} look the same but for spaces or case: {listed(texts)}. If they are one, "
+                "write it in one way in the file."
+            )
+            return
 
 
 def _texts_of(frame: pd.DataFrame) -> list[str]:

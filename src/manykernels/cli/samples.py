@@ -38,7 +38,7 @@ from ..scale.features import Approximation
 from ..survival import survival_target
 from ..survival.targets import SurvivalTargetError, check_informative
 from ..utils.sklearn import scored_targets
-from .cells import check_cells, is_other_text, refuse_texts
+from .cells import check_cells, is_other_text, note_similar, refuse_texts
 from .console import DataError, UsageError, listed, note
 from .files import WITH_PARTS, Contents
 from .reading import Reading, check_labels, names_row
@@ -112,6 +112,7 @@ def as_targets(y: Any, task: str) -> Any:
     if _are_numbers(y):
         # A column of integers with empty cells is read as floats.
         return y.astype(int) if _are_whole(y) else y
+    note_similar(y, f"classes of the target {str(y.name)!r}")
     return y.astype(str).astype(object)
 
 

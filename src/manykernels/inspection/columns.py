@@ -503,6 +503,11 @@ def column_importance(
     one unimportant column is expected to have a stability of 0.9 or more (Shah and Samworth
     2013).
 
+    *Groups and weights.* Standard errors of linear effects are at least those of a jackknife over
+    groups, or over rows if their weights differ: a few groups are few samples however many rows
+    they have, and rows that count more need not have less noise. The interval of a column that
+    varies in one group only is infinite.
+
     Coverage, false discoveries and power are measured in docs/benchmarks/columns.md.
 
     *Cost.* For n samples and q columns, a model takes ``n² q`` operations for linear and Gaussian

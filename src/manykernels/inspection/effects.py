@@ -102,8 +102,11 @@ def linear_effects(
         Sample weights of mean one.
     groups : ndarray of shape (n_rows,), optional
         Groups of rows that are not independent. Standard errors are then at least those of a
-        jackknife over groups, infinite for columns that vary in one group only.
+        jackknife over groups, infinite for columns that vary in one group only. If weights differ,
+        every row is a group by default: heavy rows need not have less noise.
     """
+    if groups is None and np.ptp(weights) > ROUNDING * np.max(weights):
+        groups = np.arange(len(weights))
     # With weights w the noise has the variances 1/w: in units of 1/√w all are equal.
     root = np.sqrt(weights)
     Z, y, K = root[:, None] * Z, root * y, root[:, None] * K * root
@@ -298,7 +301,7 @@ def _error_of_groups(
     residuals, contrasts = inverse @ y, contrasts / root[:, None]
     sizes = np.sqrt(np.sum(contrasts**2, axis=0))
     n_groups, n_columns = int(groups.max()) + 1, contrasts.shape[1]
-    sums, unknown = np.empty((n_groups, n_columns)), np.zeros(n_columns, bool)
+    squares, unknown = np.zeros(n_columns), np.zeros(n_columns, bool)
     least = _DETERMINED * np.trace(inverse) / len(inverse)
     for group in range(n_groups):
         rows = np.flatnonzero(groups == group)
@@ -308,9 +311,8 @@ def _error_of_groups(
         alone = values <= least
         unknown |= np.any(np.abs(parts[alone]) > np.sqrt(_DETERMINED) * sizes, axis=0)
         left = (vectors.T @ residuals[rows])[~alone] / values[~alone]
-        sums[group] = left @ parts[~alone]
-    error = np.sqrt(np.sum(sums**2, axis=0) * (n_groups - 1) / n_groups)
-    return np.where(unknown, np.inf, error)
+        squares += (left @ parts[~alone]) ** 2
+    return np.where(unknown, np.inf, np.sqrt(squares * (n_groups - 1) / n_groups))
 
 
 def _two_sided(effect: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.ndarray:

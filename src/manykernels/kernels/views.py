@@ -172,11 +172,11 @@ class Views:
     Parameters
     ----------
     tables : dict, dataframe, MuData or AnnData
-        A table for every name: array, sparse matrix, data frame (pandas, polars, Arrow), or a list
-        of objects such as texts. A data frame with two levels of column names has a view for each
-        name of the first level; MuData has one for each modality; AnnData has "X" and one for
-        each entry of ``obsm``. Columns of data frames and of AnnData have names, by which those of
-        new samples are matched.
+        A table for every name: array, sparse matrix, data frame (pandas, polars, Arrow), AnnData
+        (its X), or a list of objects such as texts. A data frame with two levels of column names
+        has a view for each name of the first level; MuData has one for each modality; AnnData has
+        "X" and one for each entry of ``obsm``. Columns of data frames and of AnnData have names,
+        by which those of new samples are matched.
     join : {"exact", "inner", "outer"}, default="exact"
         What to do if labels are not the same in all views: raise an error; keep the samples that
         are in all views; or keep all samples, some of which then lack a view (see the parameter
@@ -186,7 +186,7 @@ class Views:
     layer : str or dict of str to str, optional
         With AnnData or MuData: the layer to read instead of X. The view has the name of the
         layer, such as "counts", or of modality and layer, "rna/counts". A dict names the layers of
-        some modalities of a MuData; X is read for the others.
+        some modalities of a MuData, or tables of a dict; X is read for the others.
 
     Attributes
     ----------
