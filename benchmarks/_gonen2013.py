@@ -259,7 +259,7 @@ def concrete() -> Experiment:
     for n in (5, 10):
         lines = [UnitKernel("X")] * n
         experiment.methods[f"LMKL ({n} L, softmax)"] = lmkl(Softmax, lines, "X", LocalizedSVR)
-    return experiment
+    return replace(experiment, n_draws=10)
 
 
 def white_wine() -> Experiment:

@@ -52,7 +52,10 @@ def read_grey(path: Path, length: int = LENGTH) -> np.ndarray:
 
 
 def descriptors(grey: np.ndarray) -> np.ndarray:
-    """Histograms of gradient directions in the cells of all windows, of length one."""
+    """Histograms of gradient directions in the cells of all windows, of length one.
+
+    The shape is (rows of windows, columns of windows, directions and cells).
+    """
     down, right = np.gradient(grey)
     size = np.hypot(down, right)
     turn = (np.arctan2(down, right) / (2 * np.pi) % 1.0) * N_DIRECTIONS
@@ -68,12 +71,18 @@ def descriptors(grey: np.ndarray) -> np.ndarray:
         blocks = part[inside].reshape(n_rows, CELL, n_columns, CELL)
         cells[:, :, direction] = blocks.sum(axis=(1, 3))
     windows = np.lib.stride_tricks.sliding_window_view(cells, (WINDOW, WINDOW), axis=(0, 1))
-    flat = windows[::STRIDE, ::STRIDE].reshape(-1, N_DIRECTIONS * WINDOW**2)
-    return _unit(np.minimum(_unit(flat), CLIP)).astype(np.float32)
+    windows = windows[::STRIDE, ::STRIDE]
+    each = windows.reshape(*windows.shape[:2], N_DIRECTIONS * WINDOW**2)
+    return _unit(np.minimum(_unit(each), CLIP)).astype(np.float32)
+
+
+def flat(picture: np.ndarray) -> np.ndarray:
+    """Return the descriptors of a picture without their places, one in each row."""
+    return picture.reshape(-1, picture.shape[-1])
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1.0)
 
 
@@ -113,19 +122,27 @@ def gain(by: dict[str, list[float]]) -> tuple[float, float]:
     return float(differences.mean()), float(error)
 
 
-def run(quick: bool) -> Words:
-    """Read photographs, learn words and compare assignments."""
-    paths, y = _data.flower17()
+def photographs(
+    paths: list[Path], y: np.ndarray, quick: bool
+) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]:
+    """Return descriptors of some photographs, their kinds, and descriptors of others for words."""
     kinds, n_each, n_other = np.arange(1, 11), 40, 10
     if quick:
         kinds, n_each, n_other = kinds[:3], 10, 3
     rows = [np.flatnonzero(y == kind) for kind in kinds]
     used = np.concatenate([one[:n_each] for one in rows])
     others = np.concatenate([one[n_each : n_each + n_other] for one in rows])
+    described = [[descriptors(read_grey(paths[i])) for i in some] for some in (used, others)]
+    return described[0], y[used], described[1]
+
+
+def run(quick: bool) -> Words:
+    """Read photographs, learn words and compare assignments."""
+    used, y, others = photographs(*_data.flower17(), quick)
     return compare(
-        [descriptors(read_grey(paths[i])) for i in used],
-        y[used],
-        np.vstack([descriptors(read_grey(paths[i])) for i in others]),
+        [flat(picture) for picture in used],
+        y,
+        np.vstack([flat(picture) for picture in others]),
         VOCABULARIES[:1] if quick else VOCABULARIES,
         2 if quick else SPLITS,
     )

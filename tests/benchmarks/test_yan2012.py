@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import _command, _data, yan2012
+from benchmarks import _yan2012_pyramid as pyramid
 from benchmarks import _yan2012_random as noise
 from benchmarks import _yan2012_speed as speed
 from benchmarks import _yan2012_words as words
@@ -176,8 +177,8 @@ def test_verdicts_of_the_race():
 def test_descriptors_are_gradients_of_unit_length():
     slope = np.tile(np.arange(32.0), (24, 1))
     found = words.descriptors(slope)
-    assert found.shape == (2 * 3, 128)
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, rtol=1e-6)
+    assert found.shape == (2, 3, 128)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=-1), 1.0, rtol=1e-6)
     # All gradients point to the right: one of eight directions, in each of 16 cells.
     cells = found.reshape(-1, 8, 16)
     np.testing.assert_allclose(cells[:, 0], 0.25, rtol=1e-6)
@@ -237,3 +238,35 @@ def test_missing_data_skip_the_part(monkeypatch, capsys):
     monkeypatch.delenv("MANYKERNELS_DATA", raising=False)
     assert yan2012.main(["--quick", "--sets", "words"]) == 1
     assert "17 Category Flower" in capsys.readouterr().err
+
+
+# -- spatial pyramids ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", pyramid.GRIDS)
+def test_words_are_counted_in_the_cells_of_a_grid(rng, side):
+    nearest = rng.integers(3, size=(9, 6))
+    counts = np.zeros((side, side, 3))
+    for i in range(9):
+        for j in range(6):
+            counts[i * side // 9, j * side // 6, nearest[i, j]] += 1
+    found = pyramid.cell_counts(nearest, 3, side)
+    np.testing.assert_allclose(found, counts.ravel() / nearest.size)
+    assert found.sum() == pytest.approx(1.0)
+
+
+def test_places_of_words_help_where_only_they_differ(rng):
+    # One word above and the other below, or the other way round; between them, either at random.
+    y = np.repeat([0, 1], 16)
+    descriptors = np.eye(2)
+    pictures = []
+    for kind in y:
+        above = np.full((1, 4), kind)
+        nearest = np.vstack([above, rng.integers(2, size=(2, 4)), 1 - above])
+        pictures.append(descriptors[nearest])
+    found = pyramid.compare(pictures, y, np.vstack([descriptors] * 10), 2, 2)
+    assert found[pyramid.GIVEN] == found[pyramid.LEARNT] == [100.0, 100.0]
+    assert max(found[pyramid.WHOLE]) < 90.0
+    mean, _ = pyramid.difference(found, pyramid.GIVEN, pyramid.WHOLE)
+    assert f"{mean:+.1f}" in pyramid.table(found)
+    assert len(pyramid.verdicts(found)) == 3
