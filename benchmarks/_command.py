@@ -43,6 +43,14 @@ def add_names(parser: argparse.ArgumentParser, option: str, names: Iterable[str]
     )
 
 
+def chosen_sets(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, quick: list[str]
+) -> list[str]:
+    """Sets that were chosen; those of `quick` in the quick form, if none were."""
+    none_chosen = options.sets is parser.get_default("sets")
+    return quick if options.quick and none_chosen else options.sets
+
+
 class _Names(argparse.Action):
     def __init__(self, *arguments: Any, choosable: list[str], **options: Any) -> None:
         super().__init__(*arguments, **options)

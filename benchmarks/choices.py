@@ -33,7 +33,7 @@ import pandas as pd
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from benchmarks._command import Results, add_names, command_line, load, report
+from benchmarks._command import Results, add_names, chosen_sets, command_line, load, report
 from benchmarks._default_sets import SETS, Loaded
 from benchmarks._tables import environments, markdown
 from manykernels import MKFDACV, MKSVCCV, MKSVRCV, KernelUnion, MKRidgeCV, kernels_for
@@ -418,9 +418,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("choices", "Rules by which models decide and are chosen.", list(SETS))
     add_names(parser, "parts", PARTS)
     options = parser.parse_args(arguments)
-    if options.quick and options.sets == list(SETS):
-        options.sets = SETS_QUICK
-    chosen = [name for name in SETS if name in options.sets]
+    sets = chosen_sets(parser, options, SETS_QUICK)
+    chosen = [name for name in SETS if name in sets]
     parts = measured_parts(chosen, options.parts, DRAWS_QUICK if options.quick else DRAWS)
     return int(not report("choices", parts, page, options.write))
 

@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 import manykernels
 from benchmarks import _data
-from benchmarks._command import Results, command_line, load, report
+from benchmarks._command import Results, chosen_sets, command_line, load, report
 from benchmarks._tables import environments, markdown
 from manykernels import (
     MKFDA,
@@ -67,6 +67,7 @@ from manykernels.comparison import rank_methods
 from manykernels.comparison.result import Cell
 
 ROWS, ROWS_QUICK = 300, 100
+SETS_QUICK = ["jaffe", "ar10p"]
 FOLDS, FOLDS_QUICK = 5, 2
 FOLDER = Path("out", "comparison")
 # Species of the leaves that are taken: with all hundred, there are three leaves of each.
@@ -275,7 +276,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("comparison", "All methods on all sets of several views.", list(SETS))
     options = parser.parse_args(arguments)
     n_rows, n_folds = (ROWS_QUICK, FOLDS_QUICK) if options.quick else (ROWS, FOLDS)
-    parts = ((name, measured(name, n_rows, n_folds)) for name in options.sets)
+    sets = chosen_sets(parser, options, SETS_QUICK)
+    parts = ((name, measured(name, n_rows, n_folds)) for name in sets)
     found = ((name, part) for name, part in parts if part is not None)
     return int(not report("comparison", found, page, options.write, SETS))
 

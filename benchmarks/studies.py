@@ -37,7 +37,15 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
-from benchmarks._command import PAGES, Results, command_line, load, read_results, report
+from benchmarks._command import (
+    PAGES,
+    Results,
+    chosen_sets,
+    command_line,
+    load,
+    read_results,
+    report,
+)
 from benchmarks._tables import environments, markdown
 from benchmarks.survival import COHORTS, cohort_folds
 from benchmarks.survival import PUBLISHED as PUBLISHED_INDICES
@@ -139,6 +147,7 @@ for cohort in COHORTS:
         model = MKCoxCV().fit(Views(train), y)
         print(model.score(Views(test), truth))
 """
+SETS_QUICK = [BREAST]
 # Rows on which the importance of views is measured, and rows of every class among them, at least:
 # without each view the model is fitted again in five folds.
 ROWS_OF_IMPORTANCE, ROWS_OF_CLASS = 400, 8
@@ -477,7 +486,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     def parts() -> Iterator[tuple[str, dict[str, Any]]]:
         whole = {BREAST: breast_cancer, SURVIVAL: survival}
-        for name in options.sets:
+        for name in chosen_sets(parser, options, SETS_QUICK):
             study = load(name, whole.get(name, partial(divided, name, n_divisions)))
             if study is not None:
                 print(f"{name}: {study}", file=sys.stderr)

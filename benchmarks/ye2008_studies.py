@@ -64,7 +64,7 @@ MOST_POINTS_FALLEN = 5.0
 LAMBDA = {
     "sonar": {"Newton": 30, "SDP": 3, "SILP": 8},
     "heart": {"Newton": 30, "SDP": 3, "SILP": 8},
-    "satimage(6)": {"Newton": 10, "approximate SDP": 1, "SILP": 1},
+    "satimage(6)": {"Newton": 30, "approximate SDP": 1, "SILP": 1},
     "waveform(3)": {"Newton": 30, "SDP": 3, "approximate SDP": 3, "SILP": 8},
 }
 FIGURES = {"sonar": 3, "heart": 3, "satimage(6)": 4, "waveform(3)": 4}

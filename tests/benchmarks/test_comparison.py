@@ -41,6 +41,7 @@ def small(monkeypatch, tmp_path):
         "KimFDA": KimFDA("precomputed"),
     }
     monkeypatch.setattr(comparison, "SETS", sets)
+    monkeypatch.setattr(comparison, "SETS_QUICK", list(sets))
     monkeypatch.setattr(comparison, "METHODS", methods)
     monkeypatch.setattr(comparison, "FOLDER", tmp_path / "cells")
     monkeypatch.setattr(comparison, "ROWS_QUICK", 60)

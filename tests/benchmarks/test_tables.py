@@ -123,3 +123,14 @@ def test_rows_beside_a_paper_are_counted():
     table = _tables.paper_table([paper_row(12.0, reason="a", same_data=False)])
     assert "data (stand-in)" in table
     assert "above: a" in table
+
+
+def test_the_quick_form_takes_few_sets_unless_others_are_named():
+    parser = _command.command_line("some", "Some.", ["a", "b", "c"])
+
+    def chosen(*arguments):
+        return _command.chosen_sets(parser, parser.parse_args([*arguments]), ["b"])
+
+    assert chosen() == chosen("--sets", "a,b", "c", "--quick") == ["a", "b", "c"]
+    assert chosen("--quick") == ["b"]
+    assert chosen("--quick", "--sets", "a") == ["a"]

@@ -25,7 +25,11 @@ from manykernels.metrics import (
     concordance_interval,
     integrated_brier_score,
 )
-from manykernels.metrics.survival import SURVIVAL_SCORERS, concordance_influences
+from manykernels.metrics.survival import (
+    SURVIVAL_SCORERS,
+    concordance_influences,
+    partial_likelihood_scorer,
+)
 from manykernels.survival import kaplan_meier, survival_array
 from tests.problems import slow
 
@@ -522,3 +526,18 @@ def test_models_with_these_scorers_are_saved(name, tmp_path):
     model.scoring = SCORERS[name]
     save(model, tmp_path / "model.skops")
     assert callable(load(tmp_path / "model.skops").scoring)
+
+
+def test_the_share_of_the_partial_deviance_falls_with_the_number_of_samples():
+    # The same true risks, judged in parts of twenty samples and all together.
+    rng = np.random.default_rng(0)
+    risk = rng.normal(size=(800, 1))
+    y = survival_array((np.ones(800, bool), rng.exponential(np.exp(-risk[:, 0]))))
+
+    class Given(BaseEstimator):
+        def predict(self, X):
+            return X[:, 0]
+
+    parts = np.arange(800).reshape(-1, 20)
+    alone = [partial_likelihood_scorer(Given(), risk[part], y[part]) for part in parts]
+    assert np.mean(alone) > 2.0 * partial_likelihood_scorer(Given(), risk, y) > 0.0

@@ -345,7 +345,9 @@ class MKCoxCV(SurvivalEstimator):
         default is the share of the deviance of held-out samples that is explained, which is less
         noisy than a concordance index and chose better models on five of eight data sets (and
         slightly worse ones on two). If there are strata, these scorers compare samples within
-        strata; functions of your own do not know them.
+        strata; functions of your own do not know them. The share of the deviance falls with the
+        number of samples, so that `left_out_score_`, of all rows together, is below `best_score_`,
+        a mean over folds, even where that is not optimistic.
 
     Attributes
     ----------

@@ -680,6 +680,10 @@ def partial_likelihood_scorer(
 
     One is the best score, zero that of equal risks; it is negative if the risks are wrong, or in
     the right order, but too extreme. Parameters as in :func:`concordance_index_scorer`.
+
+    The share falls with the number of samples that are compared: one event among a thousand is
+    harder to foresee than one among ten. Compare models on the same samples, and a score of folds
+    or of all rows only with one of as many samples.
     """
     event, time, _ = survival_target(y)
     strata, entry = _known_of_test(estimator)
