@@ -108,7 +108,8 @@ def machine_section(part: dict[str, float]) -> list[str]:
     return [
         "## The first support vector machine of a process",
         "`MKSVC().fit` on 150 samples of one table, import of numba included; seconds of the "
-        f"processor, medians of {part['repetitions']}.",
+        f"processor, medians of {part['repetitions']}. With an empty cache nearly all of it is "
+        "numba compiling six functions; the loop of pair steps takes about half.",
         markdown(
             ["cache of numba", "seconds", "bound", ""],
             [

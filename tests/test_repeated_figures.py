@@ -353,7 +353,9 @@ def choices_of_machines(results):
         f"gain {-few[name]['difference']:.1f} ± {few[name]['error']:.1f} points",
         f"({-few[name]['least']['difference']:.1f} with texts)",
         f"and {-more[name]['difference']:.1f} ± {more[name]['error']:.1f} points with 150",
-        f"by {signed(few[balanced])} points with 40",
+        f"by {signed(few[balanced])} points with 40 samples, better on "
+        f"{WORDS[few[balanced]['n_better']]} data sets and worse on "
+        f"{WORDS[few[balanced]['n_worse']]}",
         f"by {signed(more[balanced])} points with 150",
     ]
 
