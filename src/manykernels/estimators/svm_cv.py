@@ -203,7 +203,7 @@ class MachinePath:
         solved: dict[tuple[int, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
         for i in np.argsort(norms)[::-1].tolist():
             domain = product_domain(lp_domain(float(norms[i])), kernels.n_regions)
-            now: dict[tuple[int, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
+            solved_here: dict[tuple[int, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
             near: list[np.ndarray] | None = None
             for rest in product(*(np.argsort(values).tolist() for values in others)):
                 places = [(*place, i, *rest) for place in kernels.places]
@@ -219,10 +219,12 @@ class MachinePath:
                     found.record.failures.append(str(error))
                     continue
                 near = [solution.weights for solution in solutions]
-                now[rest] = [(one.evaluation.gains, one.weights) for one in solutions]
+                solved_here[rest] = [
+                    (solution.evaluation.gains, solution.weights) for solution in solutions
+                ]
                 if self._note(found, places, solutions, kernels.block):
                     return True
-            solved = now
+            solved = solved_here
         return False
 
     def _note(
@@ -264,7 +266,7 @@ def _starts(
     near: list[np.ndarray] | None,
     domain: Domain,
 ) -> list[np.ndarray] | None:
-    """Weights to start from: of the last C, and predicted by gains and weights at the last p.
+    """Return weights to start from: of the last C, and predicted from those at the last p.
 
     The mean of both is closer than either where all kernels have a weight. At p = 1 the gains do
     not determine the weights.
@@ -272,12 +274,13 @@ def _starts(
     if last is None or (near is not None and not isinstance(domain, LpBall)):
         return near
     if isinstance(domain, LpBall) and all(gains.any() for gains, _ in last):
-        own = [domain.maximizer(gains) for gains, _ in last]
+        predicted = [domain.maximizer(gains) for gains, _ in last]
     else:
-        own = [domain.onto_boundary(weights) for _, weights in last]
+        predicted = [domain.onto_boundary(weights) for _, weights in last]
     if near is None:
-        return own
-    return [domain.onto_boundary(one + other) for one, other in zip(own, near, strict=True)]
+        return predicted
+    pairs = zip(predicted, near, strict=True)
+    return [domain.onto_boundary(weights + others) for weights, others in pairs]
 
 
 def outputs_of(solutions: list[Solution], block: KernelStack) -> np.ndarray:
