@@ -310,7 +310,7 @@ class Gathering:
             if groups is None or complete or not few or self.n_folds == 0:
                 plan = self.plan_of_first(sample, complete, units)
                 if self.classifies and complete and groups is None and plan.n_splits > 0:
-                    classes, labels = np.unique(sample.y, return_inverse=True)
+                    classes, labels = np.unique(np.asarray(sample.y), return_inverse=True)
                     tests = [plan.tested(sample.rows, k) for k in range(plan.n_splits)]
                     warn_of_untested(labels, classes, tests)
                 return plan
