@@ -452,20 +452,23 @@ SEARCHES = {
     "MKLogisticCV": MKLogisticCV(Linear(), ps=[2], regs=[1.0]),
     "LocalizedSVCCV": LocalizedSVCCV(Linear(), ps=[2], Cs=[1.0]),
 }
-lonely = pytest.warns(UserWarning, match="Class 'rare' has a single sample.* no fold tests it")
+
+
+def warns_of_rare_class():
+    return pytest.warns(UserWarning, match="Class 'rare' has a single sample.* no fold tests it")
 
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_class_that_no_fold_tests_is_told(name):
     X, y = lonely_class()
-    with lonely:
+    with warns_of_rare_class():
         clone(SEARCHES[name]).fit(X, y)
 
 
 def test_repeats_of_one_sample_are_one():
     X, y = lonely_class()
     X[7], y[7] = X[5], y[5]
-    with lonely:
+    with warns_of_rare_class():
         clone(SEARCHES["MKFDACV"]).fit(X, y)
 
 
@@ -479,7 +482,7 @@ def test_a_label_that_no_fold_tests_is_told():
 def test_importance_tells_it_too():
     X, y = lonely_class()
     views = {"first": X[:, :1], "second": X[:, 1:]}
-    with lonely:
+    with warns_of_rare_class():
         view_importance(MKLogistic(Linear()), views, y, n_resamples=0)
 
 
