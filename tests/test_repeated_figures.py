@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks import _command, certificates, comparison, defaults, localized, others, protein
 from benchmarks import _svm_outer as outer
+from benchmarks import _yan2012_pyramid as pyramid
 from benchmarks import gonen2013 as gonen
 from benchmarks._tables import WITHIN
 
@@ -400,6 +401,18 @@ def flowers(results):
     return [f"accuracy of {ours:.1f} %", f"plain averaging ({average:.1f} %)"]
 
 
+def pyramids(results):
+    found = results["pyramid"]["found"]
+    learnt, given = (
+        pyramid.difference(found, name, pyramid.WHOLE)[0]
+        for name in (pyramid.LEARNT, pyramid.GIVEN)
+    )
+    return [
+        f"gain {learnt:.1f} points over words without places",
+        f"spatial pyramid match kernel gain {given:.1f}",
+    ]
+
+
 def letters(results):
     def span(*kinds):
         times = [row["gram"] for kind in kinds for row in results[kind]["rows"]]
@@ -620,6 +633,7 @@ TOLD = [
     ("docs/how_to/sequences.md", "protein", proteins),
     ("docs/how_to/sequences.md", "strings", letters),
     ("docs/how_to/images.md", "flower", flowers),
+    ("docs/how_to/images.md", "yan2012", pyramids),
     ("docs/how_to/million_rows.md", "landmarks", numbers_of_landmarks),
     ("docs/how_to/relevant_columns.md", "choices", choices_of_relevance),
 ]
