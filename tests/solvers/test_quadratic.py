@@ -65,21 +65,3 @@ def test_the_minimum_is_that_of_the_dense_program(p, seed, monkeypatch):
     assert value(few[1], True) == pytest.approx(value(all_entries[1], True), rel=1e-5)
     for found in (few, all_entries):
         assert found[2].sum() == pytest.approx(1.0, rel=1e-4)
-
-
-@pytest.mark.parametrize("p", [1.0, 1.3, 2.0, 4.0])
-def test_a_guess_changes_the_way_but_not_the_solution(p, monkeypatch):
-    """Newton steps from a guess end at the minimiser, or an interior-point method finds it."""
-    rng = np.random.default_rng(0)
-    root = rng.standard_normal((8, 12))
-    Q, linear, domain = 0.1 * root @ root.T, -rng.uniform(1.0, 3.0, 8), lp_domain(p)
-    lower = np.full(8, 1e-3)
-    plain = minimize_quadratic(linear, Q, domain, lower)
-    for seed in range(20):
-        guess = np.random.default_rng(seed).uniform(0.01, 1.0, 8)
-        found = minimize_quadratic(linear, Q, domain, lower, guess)
-        np.testing.assert_allclose(found, plain, atol=1e-7)
-    if p >= 2.0:
-        monkeypatch.setattr(programs, "_interior_point", None)
-        near = minimize_quadratic(linear, Q, domain, lower, plain + 0.01)
-        np.testing.assert_allclose(near, plain, atol=1e-7)

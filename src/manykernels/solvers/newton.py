@@ -130,13 +130,12 @@ _LEAST_LEVEL = 1e-3
 
 @dataclass(frozen=True)
 class Model:
-    """Model at one point: `quadratic` is ``scale · C^½ Q C^½``, `lower ≤ x`, `guess` is t."""
+    """Model at one point: `quadratic` is ``scale · C^½ Q C^½``, `lower ≤ x`."""
 
     point: Evaluation
     domain: Domain
     quadratic: Array
     lower: Array
-    guess: Array
     scale: float
 
     @classmethod
@@ -148,7 +147,7 @@ class Model:
         factors = factors * np.sqrt(most / np.maximum(curvatures, most)) if most > 0.0 else factors
         quadratic = scale * (factors[:, None] * quadratic * factors)
         lower = np.minimum(_LEAST_PART_KEPT * minimizers, point.weights)
-        return cls(point, domain, quadratic, lower, minimizers, scale)
+        return cls(point, domain, quadratic, lower, scale)
 
     def softened(self) -> Model:
         """Return the model with smaller curvatures, whose steps are longer."""
@@ -168,7 +167,7 @@ class Model:
         """Return the minimiser of the model over the domain."""
         point = self.point
         linear = -point.gains - self.quadratic @ point.weights
-        target = minimize_quadratic(linear, self.quadratic, self.domain, self.lower, self.guess)
+        target = minimize_quadratic(linear, self.quadratic, self.domain, self.lower)
         rounding = ROUNDING * float(point.gains @ point.weights)
         if target is None or point.gains @ (target - point.weights) <= -rounding:
             # F rises along the step, a numerical failure. It never does along the step of the

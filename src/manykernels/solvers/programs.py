@@ -54,34 +54,23 @@ _LOW = 0.5
 # Diagonal entries below n times this fraction of the largest are rounding errors, or the ridge
 # that `nearly_definite` adds to a Hessian.
 _RANK_TOL = 3.0 * ACCUMULATED
-# Largest residual of the optimality conditions, whose terms are at most about one, at a solution.
-_SOLVED = 1e-13
 # Singular values below this fraction of the largest belong to equal kernels, see
 # `_Objective.step`.
 _SINGULAR = 0.1 * ACCUMULATED
 
 
 def minimize_quadratic(
-    linear: Array,
-    quadratic: Array,
-    domain: Domain,
-    lower: Array | None = None,
-    guess: Array | None = None,
+    linear: Array, quadratic: Array, domain: Domain, lower: Array | None = None
 ) -> Array | None:
     """Return ``argmin_x linear·x + ½ xᵀ quadratic x`` over ``lower ≤ x ∈ B``, on its boundary.
 
-    None if the solver fails. Weights that are zero at the solution are exact zeros. If a `guess`
-    is near the solution, Newton steps may find it without an interior-point method.
+    None if the solver fails. Weights that are zero at the solution are exact zeros.
     """
     lower = np.zeros(len(linear)) if lower is None else lower
     size = np.abs(linear).max()
     if not np.isfinite(size) or size == 0.0:
         return None
     objective = _Objective(linear / size, quadratic / size)
-    if guess is not None and guess.min() > 0.0:
-        nearby = _solved_nearby(objective, domain.onto_boundary(guess), domain, lower)
-        if nearby is not None:
-            return nearby
     solution, _ = _interior_point(objective, domain, lower)
     if solution is None:
         return None
@@ -89,22 +78,7 @@ def minimize_quadratic(
     if not x.any():
         return None
     free = (x > 0.0) & (x > (1.0 + _AT_BOUND) * lower)
-    return _polish(objective, domain.onto_boundary(x), free, domain)[0]
-
-
-def _solved_nearby(objective: _Objective, x: Array, domain: Domain, lower: Array) -> Array | None:
-    """Return the minimiser by Newton steps from x, if it satisfies the optimality conditions.
-
-    All weights are free and above their lower bounds there. None if the boundary is flat, where
-    most weights would tend to zero.
-    """
-    level = domain.level_set(x)
-    if level is None or not level[2].all():
-        return None
-    x, residual = _polish(objective, x, np.ones(len(x), dtype=bool), domain)
-    pressed = domain.block_sums(objective.gains(x) * x) > 0.0
-    inside = np.all(x > (1.0 + _AT_BOUND) * lower)
-    return x if residual <= _SOLVED and inside and pressed.all() else None
+    return _polish(objective, domain.onto_boundary(x), free, domain)
 
 
 def minimize_above_planes(
@@ -285,10 +259,8 @@ def clarabel_settings(tolerance: float | None = None) -> Any:
     return settings
 
 
-def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> tuple[Array, float]:
+def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Array:
     """Take Newton steps on the optimality conditions of the `free` weights.
-
-    Returns the best point, and its largest residual.
 
     On the boundary ``c(x) = 1`` they are ``γ(x) = ν ∇c(x)`` with ``γ = −(linear + Qx)``, and a c
     and a ν for every block of weights; blocks without free weights do not change. Steps
@@ -316,8 +288,8 @@ def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> tupl
         if not size < least:
             break
         best, least = x, size
-        if size <= EPS * abs(float(gains @ y)):
-            break  # the rest is rounding error
+        if curvature.any() and size <= EPS * abs(float(gains @ y)):
+            break  # the rest is rounding error; on a flat boundary weights may still become zero
         bend = multiplier[block] * curvature[free] * y**2
         step = objective.step(y, free, bend, border, residual)
         x = x.copy()
@@ -333,7 +305,7 @@ def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> tupl
         if not x.any():
             break
         x = domain.onto_boundary(x)
-    return best, least
+    return best
 
 
 # -- Linear programs that grow by rows and columns, solved by HiGHS from the last basis -----------

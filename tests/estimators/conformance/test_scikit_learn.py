@@ -151,7 +151,9 @@ def test_scikit_learn_checks_of_variants(estimator):
 
 
 # Of centred data the origin lies among the samples, and the objective is zero but for rounding.
+# Some checks have classes of one sample.
 @pytest.mark.filterwarnings("ignore:(MKOneClassSVM|KimFDA) is limited by rounding")
+@pytest.mark.filterwarnings("ignore:Class .* has a single sample")
 @every_quick_estimator
 def test_scikit_learn_checks_on_kernels(entry):
     """Without those that scikit-learn's own machine does not pass, and a matrix that is no kernel.
