@@ -298,19 +298,21 @@ def page(results: Results) -> str:
     repeats = " or ".join(map(str, sorted({problem.repeats for problem in problems})))
     older = [name for name, part in results.items() if "earlier" in part["environment"]]
     threads = f" ({', '.join(older)}: with two, and wall-clock time)" if older else ""
+    compared = ""
+    if any(part["result"]["earlier"] for part in results.values()):
+        compared = " Earlier: another version, measured in the same run (`--earlier`)."
     parts = [
         "# Fits of MKFDA against one single-kernel discriminant",
         "Written by `python -m benchmarks.core --write`. Cells: relative gap, factorisations, "
         "time of the whole fit over that of one Fisher discriminant on the plain sum of the same "
         f"kernels, timed in turn, processor seconds with one BLAS thread{threads}, the best of "
-        f"{repeats}. Memory is the peak "
-        f"beyond the kernels, in matrices of m² doubles, at λ = {MEMORY_REG:g}. Earlier: the "
-        "version before left-out outputs and the search for equal rows were made faster, "
-        "measured in the same run. At least: the arithmetic of a fit that needs a single "
-        "evaluation of its loss, that is centring, sum, factorisation, products of all kernels "
-        "with the residuals and the inverse for left-out outputs; a further evaluation is without "
-        "centring and inverse, and has a Hessian. The rest is folds that are left out, problems "
-        "on some of the rows, programs of the steps, checks and, with few rows, Python.",
+        f"{repeats}. Memory is the peak beyond the kernels, in matrices of m² doubles, at "
+        f"λ = {MEMORY_REG:g}.{compared} At least: the arithmetic of a fit that needs a single "
+        "evaluation of its loss, that is centring, "
+        "sum, factorisation, products of all kernels with the residuals and the inverse for "
+        "left-out outputs; a further evaluation is without centring and inverse, and has a "
+        "Hessian. The rest is folds that are left out, problems on some of the rows, programs of "
+        "the steps, checks and, with few rows, Python.",
         environments(results),
         "## Summary",
         "\n".join(f"- {verdicts(problem)}" for problem in problems),
